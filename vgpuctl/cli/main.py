@@ -1,0 +1,69 @@
+"""The entry point: runs the command line and turns what it raises into lines on stderr and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import NoReturn
+
+from vgpuctl.model.problem import Exit, Problem
+from vgpuctl.model.reading import Missing
+
+
+def main() -> NoReturn:
+    """Runs `vgpuctl` with the arguments of the process and exits."""
+    _unix_pipe()
+    try:
+        from vgpuctl.cli.app import app
+
+        app(prog_name="vgpuctl")
+        code: int = Exit.FINE
+    except SystemExit as done:
+        code = done.code if isinstance(done.code, int) else Exit.FINE if done.code is None else Exit.USAGE
+    except Problem as problem:
+        complain(problem)
+        code = problem.exit_code
+    except Missing as missing:
+        complain(Problem(missing.reason, f"source: {missing.source}" if missing.source else ""))
+        code = Exit.UNKNOWN
+    except KeyboardInterrupt:
+        code = Exit.INTERRUPTED
+    except Exception as error:
+        code = _crash(error)
+    sys.stdout.flush()
+    sys.exit(code)
+
+
+def complain(problem: Problem) -> None:
+    """Writes a problem's lines to stderr, cleaned."""
+    from vgpuctl.render.text import clean
+
+    for number, line in enumerate(problem.lines()):
+        print(clean(line if number else f"error: {line}"), file=sys.stderr)  # noqa: T201
+
+
+def _unix_pipe() -> None:
+    """Dies quietly when the reader of a pipe goes away, as every Unix filter does."""
+    import signal
+
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+
+
+def _crash(error: Exception) -> int:
+    """Keeps the traceback (without local variables) in a file that only the user can read, and says where."""
+    base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    path = Path(base) / "vgpuctl" / f"crash-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt"
+    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    what = f"vgpuctl failed in a way it should not: {type(error).__name__}: {error}"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write(text)
+        complain(Problem(what, f"the details are in {path}", "please report it with that file"))
+    except OSError:
+        complain(Problem(what, "the details could not be written", "please report it"))
+    return Exit.UNKNOWN

@@ -1,0 +1,64 @@
+"""One thing to change, told before it is done: object, before, after, how, undo.
+
+Tasks yield Changes; only `tasks.apply` carries them out, so preview, dry run, conflict, confirmation and history
+exist once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+
+class How(str, Enum):
+    """The way a change is carried out."""
+
+    APPLY = "server-side apply"
+    """After is the whole object that we own; field manager `vgpuctl`."""
+    PATCH = "json patch"
+    """After is a list of JSON patch operations; guarded by a test of the resourceVersion."""
+    DELETE = "delete"
+    STATUS = "status"
+    FILE = "file"
+    """Target is a path on this machine; after is its new text."""
+    COMMAND = "command"
+    """After is an argument vector to run on this machine."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is changed: a Kubernetes object (api_version, kind, namespace, name) or a file or command (kind `Host`)."""
+
+    kind: str
+    name: str
+    namespace: str = ""
+    api_version: str = "v1"
+
+    def __str__(self) -> str:
+        place = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.kind} {place}"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One value that changes, for the preview: a path such as `spec.hard["requests…"]`, old and new text."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True)
+class Change:
+    """lines: what the preview shows. before: the object as it was read (None: it does not exist). after: see How.
+    resource_version: what `before` was, for the test. undo: the command that reverts it. why: one sentence."""
+
+    target: Target
+    how: How
+    after: Any
+    before: Any = None
+    lines: tuple[Line, ...] = ()
+    resource_version: str = ""
+    undo: str = ""
+    why: str = ""

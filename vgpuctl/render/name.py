@@ -1,0 +1,14 @@
+"""Names only, one a line, for `xargs` and loops."""
+
+from __future__ import annotations
+
+from vgpuctl.model.output import Output
+from vgpuctl.render.terminal import Terminal
+from vgpuctl.render.text import clean
+from vgpuctl.render.view import view_of
+
+
+def render(output: Output, terminal: Terminal) -> str:
+    view = view_of(output)
+    assert view.name is not None, f"{type(output).__name__} has no names"
+    return "".join(f"{clean(view.name(row))}\n" for row in view.rows(output))

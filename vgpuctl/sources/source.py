@@ -1,0 +1,30 @@
+"""What every source of facts can do."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from vgpuctl.model.facts import Part
+from vgpuctl.model.reading import Reading
+
+
+class Source(Protocol):
+    """A live cluster, this machine, a bundle or the demo."""
+
+    @property
+    def name(self) -> str:
+        """What the output calls it, such as `context prod` or `bundle pool.tar.gz`."""
+        ...
+
+    @property
+    def parts(self) -> frozenset[Part]:
+        """The parts that it can answer."""
+        ...
+
+    def now(self) -> float:
+        """The source's clock, Unix seconds: of a bundle, when it was made."""
+        ...
+
+    def read(self, part: Part) -> Reading[Any]:
+        """One part of the facts; never raises for what the outside does."""
+        ...

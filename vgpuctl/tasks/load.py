@@ -1,0 +1,28 @@
+"""Loads the parts of the facts that a task needs, each from the first source that can answer it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from vgpuctl.model.facts import Facts, Part
+from vgpuctl.model.reading import Reading, missing
+from vgpuctl.sources.source import Source
+
+_AT_ONCE = 8
+
+
+def load(sources: Sequence[Source], parts: Iterable[Part]) -> Facts:
+    """The facts from several sources; parts that none of them answers are missing with that reason."""
+    wanted = list(dict.fromkeys(parts))
+    name = ", ".join(source.name for source in sources)
+    facts = Facts(source=name, now=sources[0].now() if sources else 0.0)
+
+    def read(part: Part) -> Reading[object]:
+        source = next((source for source in sources if part in source.parts), None)
+        return source.read(part) if source else missing(f"{name or 'no source'} does not hold {part.value}")
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for part, reading in zip(wanted, pool.map(read, wanted), strict=True):
+            facts = facts.with_part(part, reading)
+    return facts
