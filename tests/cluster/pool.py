@@ -1,0 +1,80 @@
+"""Loads a pool, a YAML file of Kubernetes objects with their status, into a bench."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from .bench import Bench
+from .resources import Resources
+
+POOLS = Path(__file__).parent.parent / "pools"
+CONNECTIONS = 8
+
+Object = Mapping[str, Any]
+
+
+def read(file: str | Path) -> list[Object]:
+    """The objects of a pool file: a path, or the name of a file in tests/pools.
+
+    Lists are unfolded; documents without content are left out.
+    """
+    documents = yaml.load_all((POOLS / file).read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return [item for document in documents if document for item in document.get("items", [document])]
+
+
+@contextlib.contextmanager
+def loaded(bench: Bench, file: str | Path) -> Iterator[list[Object]]:
+    """A pool that is in the bench while inside, and gone afterwards."""
+    objects = read(file)
+    try:
+        load(bench, objects)
+        yield objects
+    finally:
+        remove(bench, objects)
+
+
+def load(bench: Bench, objects: Sequence[Object]) -> None:
+    """Brings the objects and their status into the bench; what is already so stays untouched.
+
+    Namespaces that the objects name are made. Pods are bound by their nodeName: no scheduler runs.
+    """
+    resources = Resources(bench.client)
+    names = {o["metadata"]["namespace"] for o in objects if "namespace" in o["metadata"]}
+    namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": n}} for n in names]
+    wide = [o for o in objects if not resources.namespaced(o)]
+    inside = [o for o in objects if resources.namespaced(o)]
+    with ThreadPoolExecutor(CONNECTIONS) as executor:
+
+        def put(item: Object) -> None:
+            path = resources.path(item)
+            bench.client.apply(path, {k: v for k, v in item.items() if k != "status"})
+            if "status" in item:
+                status = {k: item[k] for k in ("apiVersion", "kind", "status")}
+                bench.client.apply(f"{path}/status", status, manager="bench-status")
+
+        for stage in (
+            namespaces,
+            wide,
+            [o for o in inside if o["kind"] != "ResourceQuota"],
+            # Last, as where a cap was lowered below what is in use.
+            [o for o in inside if o["kind"] == "ResourceQuota"],
+        ):
+            list(executor.map(put, stage))
+
+
+def remove(bench: Bench, objects: Sequence[Object]) -> None:
+    """Takes the objects out, and all their namespaces but the cluster's own with whatever else is there."""
+    resources = Resources(bench.client)
+    names = {o["metadata"]["namespace"] for o in objects if "namespace" in o["metadata"]}
+    names |= {o["metadata"]["name"] for o in objects if o["kind"] == "Namespace"}
+    own = {name for name in names if name != "default" and not name.startswith("kube-")}
+    rest = [o for o in objects if o["kind"] != "Namespace" and o["metadata"].get("namespace") not in own]
+    with ThreadPoolExecutor(CONNECTIONS) as executor:
+        list(executor.map(lambda item: bench.client.delete(resources.path(item), grace=0), rest))
+        list(executor.map(resources.erase, sorted(own)))
