@@ -11,13 +11,16 @@ import os
 import subprocess
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from .access import Access
 from .bench import Bench
 from .binaries import BenchMissingError, find, say
+from .pool import Object, loaded
 
+LoadPool = Callable[["str | Path"], "list[Object]"]
 Kubectl = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -47,12 +50,21 @@ def namespace(bench: Bench) -> Iterator[str]:
     bench.client.post("/api/v1/namespaces", {"metadata": {"name": name}})
     yield name
     bench.client.delete(f"/api/v1/namespaces/{name}")
+    # No kubelet ends the pods that are bound to a node.
+    bench.client.delete(f"/api/v1/namespaces/{name}/pods", grace=0)
 
 
 @pytest.fixture
 def kubectl(bench: Bench) -> Kubectl:
     """kubectl(*arguments, stdin=None, config=None, check=True), see Bench.kubectl."""
     return bench.kubectl
+
+
+@pytest.fixture
+def pool(bench: Bench) -> Iterator[LoadPool]:
+    """pool(file) loads a file of tests/pools; it is removed after the test."""
+    with contextlib.ExitStack() as stack:
+        yield lambda file: stack.enter_context(loaded(bench, file))
 
 
 @pytest.fixture

@@ -45,8 +45,9 @@ def load(bench: Bench, objects: Sequence[Object]) -> None:
     Namespaces that the objects name are made. Pods are bound by their nodeName: no scheduler runs.
     """
     resources = Resources(bench.client)
-    names = {o["metadata"]["namespace"] for o in objects if "namespace" in o["metadata"]}
-    namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": n}} for n in names]
+    named = {o["metadata"]["namespace"] for o in objects if "namespace" in o["metadata"]}
+    named -= {o["metadata"]["name"] for o in objects if o["kind"] == "Namespace"}
+    namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": n}} for n in named]
     wide = [o for o in objects if not resources.namespaced(o)]
     inside = [o for o in objects if resources.namespaced(o)]
     with ThreadPoolExecutor(CONNECTIONS) as executor:
