@@ -1,0 +1,48 @@
+"""What a monitor said of the cards and vGPUs of one node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class CardSample:
+    """A card as the node's driver saw it. memory_used: bytes. busy: ratio of time with a kernel running."""
+
+    uuid: str
+    memory_used: int | None = None
+    busy: float | None = None
+
+
+@dataclass(frozen=True)
+class VgpuSample:
+    """A container's part of one card, as the library in it counts. Memory in bytes, cores in cards.
+
+    uuid: as the monitor writes it, at most 40 characters. last_kernel: Unix seconds, 0 for never.
+    busy, throttled: ratios of time, None for monitors that do not tell. reason: what was odd about the figures.
+    """
+
+    namespace: str
+    pod: str
+    container: str
+    uuid: str
+    memory_used: int | None = None
+    memory_limit: int | None = None
+    cores_used: float | None = None
+    cores_limit: float | None = None
+    busy: float | None = None
+    throttled: float | None = None
+    last_kernel: float | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Scrape:
+    """One answer of one node's monitor. node: its node; at: when, Unix seconds. reason: why there is none ("" if there
+    is); a monitor that was late keeps the samples of its last answer with that answer's time."""
+
+    node: str
+    at: float
+    cards: tuple[CardSample, ...] = ()
+    vgpus: tuple[VgpuSample, ...] = ()
+    reason: str = ""
