@@ -195,7 +195,7 @@ def _node(name: str, index: int, cards: list[str], size: Size, source: random.Ra
         "ephemeral-storage": "1855425871872",
         "hugepages-1Gi": "0",
         "hugepages-2Mi": "0",
-        "memory": "2113382336Ki",
+        "memory": "2113382341Ki",
         "pods": "250",
         "volcano.sh/vgpu-cores": str(100 * size.cards),
         "volcano.sh/vgpu-memory": str(units * size.cards),
@@ -213,11 +213,12 @@ def _node(name: str, index: int, cards: list[str], size: Size, source: random.Ra
         annotations={"volcano.sh/node-vgpu-register": register},
         managedFields=ballast.NODE,
     )
+    network = f"10.{64 + index // 256}.{index % 256}.0/24"
     return f"/registry/minions/{name}", {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": metadata,
-        "spec": {"podCIDR": f"10.{64 + index // 256}.{index % 256}.0/24"},
+        "spec": {"podCIDR": network, "podCIDRs": [network]},
         "status": ballast.node_status(name, _address(index), resources, source),
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import yaml
 
 from .bench import Bench
+from .client import ApiError
 from .resources import Resources
 
 POOLS = Path(__file__).parent.parent / "pools"
@@ -47,7 +49,11 @@ def load(bench: Bench, objects: Sequence[Object]) -> None:
     resources = Resources(bench.client)
     named = {o["metadata"]["namespace"] for o in objects if "namespace" in o["metadata"]}
     named -= {o["metadata"]["name"] for o in objects if o["kind"] == "Namespace"}
-    namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": n}} for n in named]
+    namespaces: list[Object] = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in sorted(named)
+    ]
+    for item in [*namespaces, *(o for o in objects if o["kind"] == "Namespace")]:
+        _wait_for_end(bench, item["metadata"]["name"])
     wide = [o for o in objects if not resources.namespaced(o)]
     inside = [o for o in objects if resources.namespaced(o)]
     with ThreadPoolExecutor(CONNECTIONS) as executor:
@@ -70,7 +76,7 @@ def load(bench: Bench, objects: Sequence[Object]) -> None:
 
 
 def remove(bench: Bench, objects: Sequence[Object]) -> None:
-    """Takes the objects out, and all their namespaces but the cluster's own with whatever else is there."""
+    """Takes the objects out, and clears their namespaces (but the cluster's own) of whatever else is there."""
     resources = Resources(bench.client)
     names = {o["metadata"]["namespace"] for o in objects if "namespace" in o["metadata"]}
     names |= {o["metadata"]["name"] for o in objects if o["kind"] == "Namespace"}
@@ -78,4 +84,15 @@ def remove(bench: Bench, objects: Sequence[Object]) -> None:
     rest = [o for o in objects if o["kind"] != "Namespace" and o["metadata"].get("namespace") not in own]
     with ThreadPoolExecutor(CONNECTIONS) as executor:
         list(executor.map(lambda item: bench.client.delete(resources.path(item), grace=0), rest))
-        list(executor.map(resources.erase, sorted(own)))
+    resources.clear(own)
+
+
+def _wait_for_end(bench: Bench, namespace: str) -> None:
+    """Waits while a namespace is being deleted: until its end, nothing can be made in that name."""
+    deadline = time.monotonic() + 60
+    path = f"/api/v1/namespaces/{namespace}"
+    with contextlib.suppress(ApiError):  # 404: it is gone
+        while bench.client.get(path)["status"]["phase"] == "Terminating":
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"namespace {namespace} does not end")
+            time.sleep(0.2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .client import ApiError, Client
+from .client import MERGE, Client
 
 
 class Resources:
@@ -24,37 +24,27 @@ class Resources:
     def namespaced(self, item: Mapping[str, Any]) -> bool:
         return bool(self._resource(item)["namespaced"])
 
-    def erase(self, namespace: str) -> None:
-        """Removes a namespace with all that is in it, at once.
+    def clear(self, namespaces: set[str]) -> None:
+        """Removes all that is in these namespaces, at once, and their labels and annotations.
 
-        The namespace controller waits some seconds, and for ever where a pod is bound to a node without
-        a kubelet.
+        The namespaces stay: their controller takes seconds to end one, for ever where a pod is bound to a
+        node without a kubelet, and it would still be emptying it when the same name is in use again.
         """
-        path = f"/api/v1/namespaces/{namespace}"
-        self._client.delete(path)
-        for collection in self._collections(namespace):
-            self._client.delete(collection, grace=0)
-        while self._finalize(path):
-            pass
+        for prefix, name in self._collections():
+            items = self._client.get(f"{prefix}/{name}")["items"]
+            for namespace in {item["metadata"]["namespace"] for item in items} & namespaces:
+                self._client.delete(f"{prefix}/namespaces/{namespace}/{name}", grace=0)
+        for namespace in namespaces:
+            plain = {"metadata": {"labels": None, "annotations": None}}
+            self._client.request("PATCH", f"/api/v1/namespaces/{namespace}", plain, content_type=MERGE)
 
-    def _finalize(self, path: str) -> bool:
-        """Tries to end a namespace; false once it is gone."""
-        try:
-            item = self._client.get(path)
-            item["spec"]["finalizers"] = []
-            self._client.request("PUT", f"{path}/finalize", item)
-        except ApiError as error:
-            if error.status not in (404, 409):
-                raise
-            return error.status == 409
-        return True
-
-    def _collections(self, namespace: str) -> Iterator[str]:
+    def _collections(self) -> Iterator[tuple[str, str]]:
         groups = self._client.get("/apis")["groups"]
-        for version in ["v1", *(group["preferredVersion"]["groupVersion"] for group in groups)]:
+        # Pods come last, after the workloads whose controllers would make them anew.
+        for version in [*(group["preferredVersion"]["groupVersion"] for group in groups), "v1"]:
             for resource in self._kinds(version).values():
-                if resource["namespaced"] and "deletecollection" in resource["verbs"]:
-                    yield f"{_prefix(version)}/namespaces/{namespace}/{resource['name']}"
+                if resource["namespaced"] and {"list", "deletecollection"} <= set(resource["verbs"]):
+                    yield _prefix(version), resource["name"]
 
     def _resource(self, item: Mapping[str, Any]) -> dict[str, Any]:
         version, kind = item["apiVersion"], item["kind"]
