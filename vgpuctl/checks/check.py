@@ -11,17 +11,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from vgpuctl.model.change import Change
+from vgpuctl.model.doctor import Evidence, Status
 from vgpuctl.model.facts import Facts, Part
 from vgpuctl.model.reading import Missing
 
-
-class Status(str, Enum):
-    PASS = "pass"
-    WARN = "warn"
-    FAIL = "fail"
-    UNKNOWN = "unknown"
-    SKIP = "skip"
-
+__all__ = ["Check", "Evidence", "Options", "Outcome", "Result", "Run", "Skip", "Status", "Where", "run_checks"]
 
 _RANK = (Status.FAIL, Status.UNKNOWN, Status.WARN, Status.SKIP, Status.PASS)
 
@@ -33,14 +27,6 @@ class Where(str, Enum):
     PLUGIN = "P"
     PROBE = "H"
     API = "A"
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """What was read and where: source is a path, an object (`Node gpu-1`) or "NVML"."""
-
-    source: str
-    text: str
 
 
 @dataclass(frozen=True)
@@ -73,8 +59,8 @@ Run = Callable[[Facts, Options], Result | Iterable[Result]]
 @dataclass(frozen=True)
 class Check:
     """id: stable, lower case with dashes. title: what is tested, one line. area: one of AREAS. worst: the worst status
-    it can give. needs: parts of the facts. where: how it can be read. fixable: `--fix` can mend it.
-    after: ids of checks without whose pass this one says nothing."""
+    it can give. needs: parts of the facts. also: parts that it uses when they are there. where: how it can be read.
+    fixable: `--fix` can mend it. after: ids of checks without whose pass this one says nothing."""
 
     id: str
     title: str
@@ -83,6 +69,7 @@ class Check:
     needs: tuple[Part, ...]
     where: tuple[Where, ...]
     run: Run = field(repr=False)
+    also: tuple[Part, ...] = ()
     fixable: bool = False
     after: tuple[str, ...] = ()
     explain: str = ""

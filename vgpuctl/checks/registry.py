@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from importlib import import_module
+
 from vgpuctl.checks.check import Check
 
-AREAS = ("host", "driver", "runtime", "cluster", "plugin", "volcano", "config", "quota", "pods", "shim")
+
+@dataclass(frozen=True)
+class Area:
+    """A group of checks. title: its heading. about: one line for the documentation. modules: of this package, each with
+    a tuple CHECKS."""
+
+    id: str
+    title: str
+    about: str
+    modules: tuple[str, ...]
+
+
+AREAS = (
+    Area("host", "Host", "the machine: card, device nodes, kernel modules, space", ("host",)),
+    Area("driver", "Driver", "the NVIDIA driver and what it says of its cards", ("driver", "cards")),
+    Area("runtime", "Container runtime", "how containers get at the cards", ("runtime", "cdi")),
+)
 
 
 def all_checks() -> tuple[Check, ...]:
     """Every check, area by area."""
-    return ()
+    modules = (import_module(f"vgpuctl.checks.{name}") for area in AREAS for name in area.modules)
+    return tuple(check for module in modules for check in module.CHECKS)

@@ -11,9 +11,10 @@ from enum import Enum
 from typing import Any
 
 from vgpuctl.model import kube
-from vgpuctl.model.card import Card
+from vgpuctl.model.card import Card, Driver
 from vgpuctl.model.host import Host
 from vgpuctl.model.reading import Reading, missing
+from vgpuctl.model.region import RegionFile
 
 _NOT_LOADED = "not loaded"
 
@@ -22,6 +23,7 @@ class Part(str, Enum):
     """The parts of the facts; each is the name of a field of Facts."""
 
     HOST = "host"
+    DRIVER = "driver"
     CARDS = "cards"
     REGIONS = "regions"
     VERSION = "version"
@@ -44,7 +46,7 @@ class Part(str, Enum):
 
 @dataclass(frozen=True)
 class Facts:
-    """host and cards: this machine. The others: the cluster, each a list of objects.
+    """host, driver, cards and regions: this machine. The others: the cluster, each a list of objects.
 
     version: the API server's gitVersion. logs: by component ("scheduler", "plugin"), the newest lines.
     now: when the facts were read, Unix seconds.
@@ -53,8 +55,9 @@ class Facts:
     source: str = ""
     now: float = 0.0
     host: Reading[Host] = missing(_NOT_LOADED)
+    driver: Reading[Driver] = missing(_NOT_LOADED)
     cards: Reading[tuple[Card, ...]] = missing(_NOT_LOADED)
-    regions: Reading[tuple[Any, ...]] = missing(_NOT_LOADED)
+    regions: Reading[tuple[RegionFile, ...]] = missing(_NOT_LOADED)
     version: Reading[str] = missing(_NOT_LOADED)
     nodes: Reading[tuple[kube.Node, ...]] = missing(_NOT_LOADED)
     pods: Reading[tuple[kube.Pod, ...]] = missing(_NOT_LOADED)
