@@ -10,7 +10,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -49,7 +49,7 @@ SHARED = (
     Shared("root", ("--root",), str, "Read the host's files under this directory", SOURCE, "DIR"),
     Shared("output", ("--output", "-o"), str, "Form of the output", OUTPUT, "FORM"),
     Shared("ascii", ("--ascii",), bool, "ASCII marks and lines only", OUTPUT),
-    Shared("fail_on", ("--fail-on",), str, "warn: warnings are findings too (exit 1)", OUTPUT, "LEVEL"),
+    Shared("fail_on", ("--fail-on",), Literal["error", "warn"], "What counts as a finding (exit 1)", OUTPUT),
 )
 _SETTINGS = "settings"
 
@@ -123,6 +123,9 @@ def _with_options(
 
 
 def _annotation(option: Shared, forms: tuple[str, ...]) -> Any:
-    text = f"{option.help}: {', '.join(forms)}" if option.name == "output" and forms else option.help
-    info = typer.Option(*option.flags, help=text, metavar=option.metavar, rich_help_panel=option.group)
-    return Annotated[option.type | None, info]
+    """The annotation that Typer reads. The forms that a command knows are choices of its -o."""
+    choices = forms if option.name == "output" else ()
+    kind = Literal.__getitem__(choices) if choices else option.type
+    metavar = None if choices else option.metavar
+    info = typer.Option(*option.flags, help=option.help, metavar=metavar, rich_help_panel=option.group)
+    return Annotated[kind | None, info]
