@@ -11,4 +11,5 @@ from vgpuctl.render.view import view_of
 def render(output: Output, terminal: Terminal) -> str:
     view = view_of(output)
     assert view.name is not None, f"{type(output).__name__} has no names"
-    return "".join(f"{clean(view.name(row))}\n" for row in view.rows(output))
+    names = map(view.name, view.rows(output))
+    return "".join(f"{clean(name)}\n" for name in names if name)

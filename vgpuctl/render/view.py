@@ -9,42 +9,47 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 from vgpuctl.model.output import Output
 from vgpuctl.render.terminal import Terminal
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A text and its meaning. style: one of `good`, `warn`, `bad`, `dim`, `strong`, or "" (colour follows from it)."""
+class Cell(NamedTuple):
+    """A text and its meaning. style: one of `good`, `warn`, `bad`, `dim`, `strong`, or "" (colour follows from it).
+    bar: a ratio that a terminal also shows as a bar before the text."""
 
     text: str
     style: str = ""
+    bar: float | None = None
 
 
 @dataclass(frozen=True)
 class Column:
     """A column. cell: the text (or Cell) for people, from a row. raw: the value for CSV (the cell's text if absent).
-    wide: only in `-o wide`. right: numbers. shrink: may be cut when the terminal is narrow; others never are."""
+    wide: only in `-o wide`. right: numbers. shrink: on a narrow terminal it may be cut to so many columns; others never
+    are. drop: it is left out when the terminal is too narrow, the highest number first; 0: never."""
 
     header: str
     cell: Callable[[Any], str | Cell]
     raw: Callable[[Any], object] | None = None
     wide: bool = False
     right: bool = False
-    shrink: bool = False
+    shrink: int = 0
+    drop: int = 0
 
 
 @dataclass(frozen=True)
 class View:
-    """rows: the rows of an Output. name: the object name of a row for `-o name`. footer: lines below the table.
+    """rows: the rows of an Output. name: the object name of a row for `-o name`, "" for rows without one.
+    footer: lines below the table. records: structs whose fields are the columns of CSV, instead of `columns`.
     draw: a drawing of its own instead of the table, as rich renderables (used by table and wide)."""
 
     rows: Callable[[Any], Sequence[Any]]
     columns: tuple[Column, ...] = ()
     name: Callable[[Any], str] | None = None
     footer: Callable[[Any], Sequence[str]] | None = None
+    records: Callable[[Any], Sequence[Any]] | None = None
     empty: str = ""
     draw: Callable[[Any, Terminal, bool], Any] | None = None
 

@@ -1,0 +1,154 @@
+"""Columns of text for terminals and pipes: measured, fitted to the width, padded, coloured.
+
+It writes plain lines itself instead of building rich objects: a table of 40,000 rows takes a fraction of a second.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from vgpuctl.render.terminal import Terminal
+from vgpuctl.render.text import clean
+from vgpuctl.render.view import Cell, Column
+
+GAP = "  "
+SGR = {"good": "32", "warn": "33", "bad": "1;31", "dim": "2", "strong": "1", "title": "1;36", "cursor": "7"}
+"""Styles of Cells as the numbers of the terminal's escape sequence."""
+_BAR = 8
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_SPARKS = "▁▂▃▄▅▆▇█"
+_ASCII_SPARKS = ".:-=+*#@"
+
+
+def width(text: str) -> int:
+    """How many columns of a terminal a text takes: wide characters take two, combining ones none."""
+    if text.isascii():
+        return len(text)
+    return sum(map(_char_width, text))
+
+
+def _char_width(char: str) -> int:
+    if char.isascii():
+        return 1
+    if unicodedata.east_asian_width(char) in "WF":
+        return 2
+    return 0 if unicodedata.category(char) in ("Mn", "Me", "Cf") else 1
+
+
+def cut(text: str, columns: int, ascii_only: bool = False) -> str:
+    """The text in at most so many columns; what is lost is marked."""
+    if width(text) <= columns:
+        return text
+    mark = "~" if ascii_only else "…"
+    kept, used = [], 1
+    for char in text:
+        used += _char_width(char)
+        if used > columns:
+            break
+        kept.append(char)
+    return "".join(kept) + mark if columns > 0 else ""
+
+
+def paint(text: str, style: str, terminal: Terminal) -> str:
+    """The text in a style, if the terminal may be coloured."""
+    return f"\x1b[{SGR[style]}m{text}\x1b[0m" if style and terminal.colour and text else text
+
+
+def bar(ratio: float, terminal: Terminal, columns: int = _BAR) -> str:
+    """A bar of a fixed width; more than all is all."""
+    filled = max(0.0, min(ratio, 1.0)) * columns
+    if terminal.ascii:
+        return ("#" * round(filled)).ljust(columns, ".")
+    whole = int(filled)
+    part = _EIGHTHS[int((filled - whole) * 8)] if whole < columns else ""
+    return ("█" * whole + part).ljust(columns)
+
+
+def spark(ratios: Iterable[float | None], terminal: Terminal) -> str:
+    """One character for each ratio, a blank for unknown."""
+    levels = _ASCII_SPARKS if terminal.ascii else _SPARKS
+    return "".join(" " if r is None else levels[int(max(0.0, min(r, 1.0)) * (len(levels) - 1) + 0.5)] for r in ratios)
+
+
+def lines(columns: Sequence[Column], rows: Iterable[Any], terminal: Terminal) -> Iterator[str]:
+    """The header and the rows, fitted to the terminal's width, without blanks at the end."""
+    table = [[_cell(column.cell(row), terminal) for column in columns] for row in rows]
+    natural = [
+        max(len(column.header), max((_width_of(row[i]) for row in table), default=0))
+        for i, column in enumerate(columns)
+    ]
+    kept, widths = fit(columns, natural, terminal.width)
+    chosen = [columns[i] for i in kept]
+    yield line([Cell(column.header, "strong") for column in chosen], chosen, widths, terminal)
+    if len(kept) == len(columns):
+        yield from (line(row, chosen, widths, terminal) for row in table)
+    else:
+        yield from (line([row[i] for i in kept], chosen, widths, terminal) for row in table)
+
+
+def fit(columns: Sequence[Column], natural: Sequence[int], limit: int | None) -> tuple[list[int], list[int]]:
+    """Which columns stay, and how wide: the ones that matter least go first, then those that may shrink are cut."""
+    kept = list(range(len(columns)))
+    if limit is None:
+        return kept, list(natural)
+
+    def least(i: int) -> int:
+        return min(natural[i], columns[i].shrink) if columns[i].shrink else natural[i]
+
+    def total(sizes: Iterable[int]) -> int:
+        return sum(sizes) + len(GAP) * (len(kept) - 1)
+
+    while total(map(least, kept)) > limit:
+        worst = max(kept, key=lambda i: columns[i].drop)
+        if not columns[worst].drop:
+            break
+        kept.remove(worst)
+    sizes = {i: least(i) for i in kept}
+    spare = limit - total(sizes.values())
+    for i in sorted(kept, key=lambda i: columns[i].drop):
+        more = max(0, min(spare, natural[i] - sizes[i]))
+        sizes[i] += more
+        spare -= more
+    return kept, [sizes[i] for i in kept]
+
+
+def line(cells: Sequence[str | Cell], columns: Sequence[Column], widths: Sequence[int], terminal: Terminal) -> str:
+    """One row as text."""
+    text = GAP.join(
+        [_padded(cell, column.right, size, terminal) for cell, column, size in zip(cells, columns, widths, strict=True)]
+    )
+    return text.rstrip()
+
+
+def _cell(cell: str | Cell, terminal: Terminal) -> str | Cell:
+    """A cell as it is drawn: cleaned, its bar as text."""
+    if isinstance(cell, str):
+        return clean(cell)
+    text = clean(cell.text)
+    if cell.bar is not None and terminal.width is not None:
+        text = f"{bar(cell.bar, terminal)} {text:>4}"
+    return Cell(text, cell.style)
+
+
+def _width_of(cell: str | Cell) -> int:
+    text = cell if isinstance(cell, str) else cell.text
+    return len(text) if text.isascii() else width(text)
+
+
+def _padded(cell: str | Cell, right: bool, size: int, terminal: Terminal) -> str:
+    if isinstance(cell, str):
+        text, style = cell, ""
+    else:
+        text, style = cell.text, cell.style
+    if not text.isascii() or len(text) > size:
+        text = cut(text, size, terminal.ascii)
+        blanks = " " * (size - width(text))
+        painted = paint(text, style, terminal)
+        return blanks + painted if right else painted + blanks
+    if style and terminal.colour and text:
+        blanks = " " * (size - len(text))
+        painted = paint(text, style, terminal)
+        return blanks + painted if right else painted + blanks
+    return text.rjust(size) if right else text.ljust(size)
