@@ -49,11 +49,13 @@ class Facts:
     """host, driver, cards and regions: this machine. The others: the cluster, each a list of objects.
 
     version: the API server's gitVersion. logs: by component ("scheduler", "plugin"), the newest lines.
-    now: when the facts were read, Unix seconds.
+    now: when the facts were read, Unix seconds. scope: what pods, quotas and PodGroups were narrowed to, in words
+    ("namespace team-a"), "" when they are the whole cluster's.
     """
 
     source: str = ""
     now: float = 0.0
+    scope: str = ""
     host: Reading[Host] = missing(_NOT_LOADED)
     driver: Reading[Driver] = missing(_NOT_LOADED)
     cards: Reading[tuple[Card, ...]] = missing(_NOT_LOADED)

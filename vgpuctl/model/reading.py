@@ -29,7 +29,8 @@ class Reading(Generic[T]):
 
     value: what was read; None exactly when it is missing. source: where (a path, an API path, "NVML").
     at: when, in Unix seconds; None where that has no meaning. reason: why it is missing, "" when known.
-    denied: the reason is a refused permission, not an absence.
+    denied: the reason is a refused permission, not an absence. note: what a known value lacks, such as objects that
+    could not be decoded; "" when it is whole.
     """
 
     value: T | None
@@ -37,6 +38,7 @@ class Reading(Generic[T]):
     at: float | None = None
     reason: str = ""
     denied: bool = False
+    note: str = ""
 
     @property
     def known(self) -> bool:
@@ -52,7 +54,7 @@ class Reading(Generic[T]):
         """The same reading of a value derived from this one."""
         if self.value is None:
             return Reading(None, self.source, self.at, self.reason, self.denied)
-        return Reading(change(self.value), self.source, self.at)
+        return Reading(change(self.value), self.source, self.at, note=self.note)
 
 
 def known(value: T, source: str, at: float | None = None) -> Reading[T]:

@@ -21,6 +21,11 @@ class Source(Protocol):
         """The parts that it can answer."""
         ...
 
+    @property
+    def scope(self) -> str:
+        """What its pods, quotas and PodGroups are narrowed to, in words; "" for everything."""
+        ...
+
     def now(self) -> float:
         """The source's clock, Unix seconds: of a bundle, when it was made."""
         ...

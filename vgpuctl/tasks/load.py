@@ -16,7 +16,8 @@ def load(sources: Sequence[Source], parts: Iterable[Part]) -> Facts:
     """The facts from several sources; parts that none of them answers are missing with that reason."""
     wanted = list(dict.fromkeys(parts))
     name = ", ".join(source.name for source in sources)
-    facts = Facts(source=name, now=sources[0].now() if sources else 0.0)
+    scope = ", ".join(filter(None, (source.scope for source in sources)))
+    facts = Facts(source=name, now=sources[0].now() if sources else 0.0, scope=scope)
 
     def read(part: Part) -> Reading[object]:
         source = next((source for source in sources if part in source.parts), None)

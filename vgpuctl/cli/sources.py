@@ -1,0 +1,57 @@
+"""Which sources a command reads, from its settings: one place for all commands.
+
+`--demo`, `--from` and `--local` (or `--root`) name the source; else it is the cluster of the kubeconfig or of the pod
+that we run in, else this machine.
+"""
+
+from __future__ import annotations
+
+from vgpuctl.cli.settings import Settings
+from vgpuctl.sources.cluster import Cluster, Flags, find_access
+from vgpuctl.sources.cluster.cluster import no_cluster
+from vgpuctl.sources.source import Source
+
+
+def sources(settings: Settings, *, machine: bool = False) -> tuple[Source, ...]:
+    """The sources to read, best first. machine: this machine too, beside a cluster. Raises Problem."""
+    if settings.demo:
+        from vgpuctl.sources.demo import Demo
+
+        return (Demo(),)
+    if settings.bundle:
+        from vgpuctl.sources.bundle import Bundle
+
+        return (Bundle(settings.bundle),)
+    if not (settings.local or settings.root) and (cluster := find_cluster(settings)):
+        return (cluster, *_machine(settings)) if machine else (cluster,)
+    return _machine(settings)
+
+
+def find_cluster(settings: Settings) -> Cluster | None:
+    """The live cluster that the settings name, None when there is none. Raises Problem for a broken kubeconfig."""
+    flags = Flags(
+        settings.kubeconfig, settings.context, settings.cluster, settings.user, settings.as_user, settings.as_group
+    )
+    access = find_access(flags)
+    if access is None:
+        return None
+    return Cluster(
+        access,
+        namespace="" if settings.all_namespaces else settings.namespace,
+        selector=settings.selector,
+        timeout=settings.request_timeout,
+    )
+
+
+def need_cluster(settings: Settings) -> Cluster:
+    """The live cluster, for commands that write. Raises Problem when there is none."""
+    cluster = find_cluster(settings)
+    if cluster is None:
+        raise no_cluster()
+    return cluster
+
+
+def _machine(settings: Settings) -> tuple[Source, ...]:
+    from vgpuctl.sources.machine import machine
+
+    return machine(settings.root)

@@ -1,0 +1,84 @@
+"""Lists: page by page, each decoded as it comes, so that the text of one page only is held."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from vgpuctl.model.decode import decode_items
+from vgpuctl.sources.cluster.connection import Connection
+from vgpuctl.sources.cluster.errors import Refused, Unreachable
+from vgpuctl.sources.cluster.resources import Resource, decoder, page_type
+
+PAGE = 500
+"""Objects per request, as kubectl asks for."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """items: decoded. version: the resourceVersion from which to watch. note: what could not be decoded."""
+
+    items: list[Any]
+    version: str
+    note: str
+
+
+def list_all(
+    connection: Connection,
+    resource: Resource,
+    namespace: str = "",
+    query: dict[str, str] | None = None,
+    *,
+    item: Any = None,
+) -> Listed:
+    """Every object of a resource. item: the type to decode to, else the resource's own. Raises Unreachable or Refused.
+
+    A list that expires between two pages (410) is begun anew, at once and whole.
+    """
+    kind = item or resource.type
+    try:
+        return _pages(connection, resource, namespace, {**(query or {}), "limit": str(PAGE)}, kind)
+    except Refused as refused:
+        if refused.status != 410:
+            raise
+        return _pages(connection, resource, namespace, dict(query or {}), kind)
+
+
+def _pages(connection: Connection, resource: Resource, namespace: str, query: dict[str, str], kind: Any) -> Listed:
+    path = resource.path(namespace)
+    items: list[Any] = []
+    notes = []
+    while True:
+        body = connection.request("GET", path, query)
+        page, note = _decode(body, kind, connection.access.server, path)
+        items += page.items or ()
+        if note:
+            notes.append(note)
+        if not page.metadata.continue_:
+            return Listed(items, page.metadata.resource_version, "; ".join(notes))
+        query["continue"] = page.metadata.continue_
+
+
+def _decode(body: bytes, kind: Any, server: str, path: str) -> tuple[Any, str]:
+    try:
+        return decoder(page_type(kind)).decode(body), ""
+    except msgspec.ValidationError:
+        pass
+    except msgspec.DecodeError as error:
+        raise _garbage(server, path, error) from None
+    try:
+        page = decoder(page_type(msgspec.Raw)).decode(body)
+    except msgspec.MsgspecError as error:
+        raise _garbage(server, path, error) from None
+    items, note = decode_items(page.items or [], kind)
+    return page_type(kind)(items, page.metadata), note
+
+
+def _garbage(server: str, path: str, error: Exception) -> Unreachable:
+    return Unreachable(
+        f"{server} answered GET {path} with something that is not a Kubernetes list",
+        " ".join(str(error).split()),
+        "is this the address of a Kubernetes API server?",
+    )

@@ -1,0 +1,164 @@
+"""Writes: one Change at a time, and what the API server says of our rights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from vgpuctl.model.change import Change, How, Target
+from vgpuctl.model.problem import Exit, Problem
+from vgpuctl.sources.cluster.connection import Connection
+from vgpuctl.sources.cluster.errors import Refused
+from vgpuctl.sources.cluster.resources import KINDS, Resource
+
+MANAGER = "vgpuctl"
+_APPLY, _JSON_PATCH, _MERGE = (
+    "application/apply-patch+yaml",
+    "application/json-patch+json",
+    "application/merge-patch+json",
+)
+_DRY = {"dryRun": "All"}
+_REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+def get(connection: Connection, target: Target) -> dict[str, Any] | None:
+    """An object as raw JSON; None when it, or its kind, does not exist. Raises Problem."""
+    try:
+        resource = _resource(connection, target)
+        return _json(connection.request("GET", resource.path(target.namespace, target.name)))
+    except Refused as refused:
+        if refused.status == 404:
+            return None
+        raise
+
+
+def carry_out(connection: Connection, change: Change, *, dry_run: bool = False, force: bool = False) -> dict[str, Any]:
+    """Carries out a change on the API server and gives the object afterwards ({} when it is gone).
+
+    dry_run: the API server checks and answers, but keeps nothing. force: takes fields over from other managers.
+    Raises Problem: a conflict, an invalid or refused object (exit 1), no permission or no answer (exit 3).
+    """
+    target = change.target
+    resource = _resource(connection, target)
+    path = resource.path(target.namespace, target.name)
+    query = dict(_DRY) if dry_run else {}
+    if change.how is How.APPLY:
+        body = {"apiVersion": resource.api_version, "kind": resource.kind, **change.after}
+        query |= {"fieldManager": MANAGER, "force": "true" if force else "false"}
+        return _send(connection, "PATCH", path, query, body, _APPLY)
+    query["fieldManager"] = MANAGER
+    if change.how is How.PATCH:
+        return _patch(connection, change, path, query)
+    if change.how is How.STATUS:
+        return _send(connection, "PATCH", f"{path}/status", query, change.after, _MERGE)
+    if change.how is How.DELETE:
+        return _delete(connection, change, path, dict(_DRY) if dry_run else {})
+    raise ValueError(f"{change.how.value} is no change of a cluster")
+
+
+def create(connection: Connection, target: Target, body: dict[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
+    """Creates an object; with `metadata.generateName` the API server names it. Raises Problem (409: it exists)."""
+    resource = _resource(connection, target)
+    query = {"fieldManager": MANAGER, **(_DRY if dry_run else {})}
+    whole = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
+    return _send(connection, "POST", resource.path(target.namespace), query, whole, "application/json")
+
+
+def can(connection: Connection, verb: str, plural: str, group: str, namespace: str, name: str) -> bool:
+    """Whether the API server would allow it."""
+    resource, _, subresource = plural.partition("/")
+    attributes = {
+        "verb": verb,
+        "resource": resource,
+        "subresource": subresource,
+        "group": group,
+        "namespace": namespace,
+        "name": name,
+    }
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value}},
+    }
+    answer = _send(connection, "POST", _REVIEW, {}, review, "application/json")
+    return (answer.get("status") or {}).get("allowed") is True
+
+
+def _patch(connection: Connection, change: Change, path: str, query: dict[str, str]) -> dict[str, Any]:
+    operations = list(change.after)
+    if change.resource_version:
+        operations.insert(0, {"op": "test", "path": "/metadata/resourceVersion", "value": change.resource_version})
+    try:
+        return _send(connection, "PATCH", path, query, operations, _JSON_PATCH)
+    except Refused as refused:
+        if refused.status != 422 or not change.resource_version:
+            raise
+        current = get(connection, change.target)
+        if current is not None and current["metadata"].get("resourceVersion") == change.resource_version:
+            raise
+        raise Problem(
+            f"{change.target} was changed by someone else meanwhile",
+            remedy="run the command again",
+            exit_code=Exit.FINDINGS,
+        ) from None
+
+
+def _delete(connection: Connection, change: Change, path: str, query: dict[str, str]) -> dict[str, Any]:
+    options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
+    if change.resource_version:
+        options["preconditions"] = {"resourceVersion": change.resource_version}
+    try:
+        _send(connection, "DELETE", path, query, options, "application/json")
+    except Refused as refused:
+        if refused.status != 404:
+            raise
+    return {}
+
+
+def _send(
+    connection: Connection, method: str, path: str, query: dict[str, str], body: Any, content_type: str
+) -> dict[str, Any]:
+    return _json(connection.request(method, path, query, msgspec.json.encode(body), content_type))
+
+
+def _json(body: bytes) -> dict[str, Any]:
+    try:
+        value: dict[str, Any] = msgspec.json.decode(body, type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise Problem("the API server answered with something that is not an object", str(error)) from None
+    return value
+
+
+class _Served(msgspec.Struct, frozen=True):
+    name: str
+    kind: str
+    namespaced: bool = True
+
+
+class _ServedList(msgspec.Struct, frozen=True):
+    resources: list[_Served] = []
+
+
+def _resource(connection: Connection, target: Target) -> Resource:
+    """Where a target's kind is served: from our table, else as the API server says. Raises Problem when it is not."""
+    known = KINDS.get(target.kind)
+    if known is not None and known.api_version == target.api_version:
+        return known
+    base = f"/apis/{target.api_version}" if "/" in target.api_version else f"/api/{target.api_version}"
+    try:
+        served = msgspec.json.decode(connection.request("GET", base), type=_ServedList).resources
+    except Refused as refused:
+        if refused.status != 404:
+            raise
+        served = []
+    except msgspec.MsgspecError as error:
+        raise Problem(f"the API server answered GET {base} with something that is not a list", str(error)) from None
+    for item in served:
+        if item.kind == target.kind and "/" not in item.name:
+            return Resource(item.kind, item.name, dict, target.api_version, item.namespaced)
+    raise Problem(
+        f"the cluster knows no kind {target.kind} of {target.api_version}",
+        remedy="is its custom resource installed?",
+        exit_code=Exit.FINDINGS,
+    )
