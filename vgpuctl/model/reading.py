@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -27,11 +27,10 @@ class Missing(Exception):
 class Reading(Generic[T]):
     """What a source said.
 
-    value: what was read; None exactly when it is missing. source: where (a path, an API path, "NVML").
-    at: when, in Unix seconds; None where that has no meaning. reason: why it is missing, "" when known.
-    denied: the reason is a refused permission, not an absence. note: what a known value lacks, such as objects that
-    could not be decoded; "" when it is whole.
-    """
+    value: what was read; None exactly when it is missing. source: where (a path, an API path, "NVML"). at: when, in
+    Unix seconds; None where that has no meaning. reason: why it is missing, "" when known. denied: the reason is a
+    refused permission. absent: the reason is that it is known not to exist. note: what a known value lacks, such as
+    objects that could not be decoded; "" when it is whole."""
 
     value: T | None
     source: str
@@ -39,6 +38,7 @@ class Reading(Generic[T]):
     reason: str = ""
     denied: bool = False
     note: str = ""
+    absent: bool = False
 
     @property
     def known(self) -> bool:
@@ -53,8 +53,12 @@ class Reading(Generic[T]):
     def map(self, change: Callable[[T], U]) -> Reading[U]:
         """The same reading of a value derived from this one."""
         if self.value is None:
-            return Reading(None, self.source, self.at, self.reason, self.denied)
+            return self.lost()
         return Reading(change(self.value), self.source, self.at, note=self.note)
+
+    def lost(self) -> Reading[Any]:
+        """The same missing reading, as one of any type."""
+        return Reading(None, self.source, self.at, self.reason, self.denied, absent=self.absent)
 
 
 def known(value: T, source: str, at: float | None = None) -> Reading[T]:
@@ -62,6 +66,6 @@ def known(value: T, source: str, at: float | None = None) -> Reading[T]:
     return Reading(value, source, at)
 
 
-def missing(reason: str, source: str = "", *, denied: bool = False) -> Reading[T]:
+def missing(reason: str, source: str = "", *, denied: bool = False, absent: bool = False) -> Reading[T]:
     """A value that could not be read, and why."""
-    return Reading(None, source, None, reason, denied)
+    return Reading(None, source, None, reason, denied, absent=absent)

@@ -134,7 +134,7 @@ class LocalFiles:
         except subprocess.TimeoutExpired:
             return missing(f"`{shown}` did not answer in {_SECONDS:.0f} s", shown)
         except FileNotFoundError:
-            return missing(f"{arguments[0]} is not installed", shown)
+            return missing(f"{arguments[0]} is not installed", shown, absent=True)
         except OSError as error:
             return missing(f"`{shown}` cannot be run: {error.strerror}", shown)
         text = done.stdout[-MOST:].decode("utf-8", "replace")
@@ -150,7 +150,8 @@ class LocalFiles:
 
     def _failed(self, error: OSError, path: str) -> Reading[Any]:
         denied = error.errno in (errno.EACCES, errno.EPERM)
-        return missing(f"{path}: {error.strerror}", self._shown(path), denied=denied)
+        absent = error.errno in (errno.ENOENT, errno.ENOTDIR)
+        return missing(f"{path}: {error.strerror}", self._shown(path), denied=denied, absent=absent)
 
     def _resolve(self, path: str) -> str:
         """The path with all links followed, inside the root. Raises OSError."""

@@ -35,7 +35,7 @@ class RecordedFiles:
         data = self._files.get(place)
         if data is None:
             absent = self._stats.get(place) == ABSENT
-            return missing(f"{path}: {'No such file or directory' if absent else 'not recorded'}", path)
+            return missing(f"{path}: {'No such file or directory' if absent else 'not recorded'}", path, absent=absent)
         if len(data) > most:
             return missing(f"{path}: larger than {most} bytes", path)
         return known(data.decode("utf-8", "replace"), path)
@@ -111,7 +111,7 @@ def stats_from_tsv(text: str) -> dict[str, Stat]:
             continue
         try:
             numbers = [int(cell or "0") for cell in (uid, gid, major, minor)]
-            found[path] = Stat(name, int(mode or "0", 8), *numbers, target)
+            found[path] = Stat(name, int(mode or "0", 8), numbers[0], numbers[1], numbers[2], numbers[3], target)
         except ValueError:
             continue
     return found
