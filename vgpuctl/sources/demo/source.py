@@ -1,0 +1,72 @@
+"""The demo as a Source."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from vgpuctl import resources
+from vgpuctl.model import kube
+from vgpuctl.model.facts import Part
+from vgpuctl.model.reading import Reading, known
+from vgpuctl.sources.demo.metrics import scrapes
+from vgpuctl.sources.demo.objects import GENERATED
+from vgpuctl.sources.demo.plan import Object, Plan
+
+_TYPES: dict[Part, tuple[str, Any]] = {
+    Part.NODES: ("Node", kube.Node),
+    Part.PODS: ("Pod", kube.Pod),
+    Part.NAMESPACES: ("Namespace", kube.Namespace),
+    Part.QUOTAS: ("ResourceQuota", kube.ResourceQuota),
+    Part.PRIORITIES: ("PriorityClass", kube.PriorityClass),
+    Part.QUEUES: ("Queue", kube.Queue),
+    Part.PODGROUPS: ("PodGroup", kube.PodGroup),
+    Part.CONFIGMAPS: ("ConfigMap", kube.ConfigMap),
+    Part.DAEMONSETS: ("DaemonSet", kube.Workload),
+    Part.DEPLOYMENTS: ("Deployment", kube.Workload),
+    Part.EVENTS: ("Event", kube.Event),
+    Part.RUNTIMECLASSES: ("RuntimeClass", kube.RuntimeClass),
+    Part.WEBHOOKS: ("ValidatingWebhookConfiguration", kube.WebhookConfiguration),
+}
+
+
+class Demo:
+    """A made-up pool. clock: Unix seconds now; everything that it answers follows from that."""
+
+    name = "demo pool"
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        import yaml
+
+        self._clock = clock
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        plan, *objects = yaml.load_all(resources.text("templates/demo.yaml"), loader)
+        self._plan = msgspec.convert(plan, Plan)
+        self._objects: list[Object] = objects
+
+    @property
+    def parts(self) -> frozenset[Part]:
+        return frozenset((*_TYPES, Part.VERSION, Part.LOGS, Part.METRICS))
+
+    def now(self) -> float:
+        return self._clock()
+
+    def read(self, part: Part) -> Reading[Any]:
+        """A part of the demo at this moment."""
+        now = self.now()
+        if part is Part.VERSION:
+            return known(self._plan.kubernetes, self.name, now)
+        if part is Part.LOGS:
+            return known({}, self.name, now)
+        if part is Part.METRICS:
+            return known(scrapes(self._plan, now), self.name, now)
+        kind, type_ = _TYPES[part]
+        generate = GENERATED.get(part.value)
+        raw = [
+            *(generate(self._plan, now) if generate else ()),
+            *(item for item in self._objects if item["kind"] == kind),
+        ]
+        return known(tuple(msgspec.convert(item, type_) for item in raw), self.name, now)
