@@ -19,9 +19,9 @@ def sources(settings: Settings, *, machine: bool = False) -> tuple[Source, ...]:
 
         return (Demo(),)
     if settings.bundle:
-        from vgpuctl.sources.bundle import Bundle
+        from vgpuctl.sources.bundle import open_bundle
 
-        return (Bundle(settings.bundle),)
+        return (open_bundle(settings.bundle),)
     if not (settings.local or settings.root) and (cluster := find_cluster(settings)):
         return (cluster, *_machine(settings)) if machine else (cluster,)
     return _machine(settings)

@@ -1,0 +1,161 @@
+"""The facts that a bundle holds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import msgspec
+
+from vgpuctl.model import kube
+from vgpuctl.model.decode import decode_items
+from vgpuctl.model.facts import Part
+from vgpuctl.model.host import Host
+from vgpuctl.model.reading import Reading, known, missing
+from vgpuctl.sources.bundle.members import read_members
+from vgpuctl.sources.host import read_host
+from vgpuctl.sources.recorded import RecordedFiles, stats_from_tsv
+
+_TYPES: Mapping[Part, tuple[tuple[str, ...], Any]] = {
+    Part.NODES: (("nodes",), kube.Node),
+    Part.PODS: (("pods",), kube.Pod),
+    Part.NAMESPACES: (("namespaces",), kube.Namespace),
+    Part.QUOTAS: (("resourcequotas",), kube.ResourceQuota),
+    Part.PRIORITIES: (("priorityclasses",), kube.PriorityClass),
+    Part.QUEUES: (("queues",), kube.Queue),
+    Part.PODGROUPS: (("podgroups",), kube.PodGroup),
+    Part.CONFIGMAPS: (("configmaps",), kube.ConfigMap),
+    Part.DAEMONSETS: (("daemonsets",), kube.Workload),
+    Part.DEPLOYMENTS: (("deployments",), kube.Workload),
+    Part.EVENTS: (("events",), kube.Event),
+    Part.RUNTIMECLASSES: (("runtimeclasses",), kube.RuntimeClass),
+    Part.WEBHOOKS: (
+        ("validatingwebhookconfigurations", "mutatingwebhookconfigurations"),
+        kube.WebhookConfiguration,
+    ),
+}
+"""The parts that are objects, with the names of their files under cluster/."""
+
+
+class _Meta(msgspec.Struct, frozen=True):
+    """meta.json. made: RFC 3339. source: what was recorded. missing: the reasons of parts that could not be read."""
+
+    made: str = ""
+    source: str = ""
+    missing: dict[str, str] = {}
+
+
+class Bundle:
+    """A bundle as a source; its clock is when it was made. members: by name, see `members.read_members`."""
+
+    def __init__(self, name: str, members: Mapping[str, bytes]) -> None:
+        self._name = name
+        self._members = members
+        try:
+            self._meta = msgspec.json.decode(members.get("meta.json", b"{}"), type=_Meta)
+        except msgspec.MsgspecError:
+            self._meta = _Meta()
+
+    @property
+    def name(self) -> str:
+        return f"bundle {self._name}" + (f" of {self._meta.source}" if self._meta.source else "")
+
+    @property
+    def scope(self) -> str:
+        return ""
+
+    @property
+    def parts(self) -> frozenset[Part]:
+        return frozenset((*_TYPES, Part.VERSION, Part.LOGS, Part.HOST))
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes whose files it holds."""
+        return tuple(sorted({name.split("/")[1] for name in self._members if name.startswith("nodes/")}))
+
+    def now(self) -> float:
+        try:
+            return datetime.fromisoformat(self._meta.made.replace("Z", "+00:00")).timestamp()
+        except ValueError:
+            return time.time()
+
+    def read(self, part: Part) -> Reading[Any]:
+        if part is Part.LOGS:
+            return self._logs()
+        if part is Part.VERSION:
+            return self._version()
+        if part is Part.HOST:
+            return self._host()
+        return self._objects(part) if part in _TYPES else self._lacks(part.value)
+
+    def files(self, node: str) -> RecordedFiles:
+        """The files of one of its nodes."""
+        base = f"nodes/{node}/host/"
+        tree = {f"/{name[len(base) :]}": data for name, data in self._members.items() if name.startswith(base)}
+        stats = self._members.get(f"nodes/{node}/stat.tsv", b"").decode(errors="replace")
+        return RecordedFiles(tree, stats_from_tsv(stats), node)
+
+    def _host(self) -> Reading[Host]:
+        nodes = self.nodes
+        if len(nodes) == 1:
+            return known(read_host(self.files(nodes[0])), f"nodes/{nodes[0]}/host", self.now())
+        return missing(f"{self.name} holds the files of {len(nodes) or 'no'} nodes", "nodes/")
+
+    def _objects(self, part: Part) -> Reading[tuple[Any, ...]]:
+        names, kind = _TYPES[part]
+        paths = [path for name in names if (path := f"cluster/{name}.json") in self._members]
+        if not paths:
+            return self._lacks(part.value, f"cluster/{names[0]}.json")
+        items: list[Any] = []
+        notes = []
+        for path in paths:
+            try:
+                decoded, note = decode_items(_raw_items(self._members[path]), kind)
+            except msgspec.MsgspecError as error:
+                return missing(f"{path} is not a Kubernetes list: {error}", path)
+            items += decoded
+            notes += [note] if note else []
+        return Reading(tuple(items), ", ".join(paths), self.now(), note="; ".join(notes))
+
+    def _version(self) -> Reading[str]:
+        path = "cluster/version.json"
+        try:
+            found = msgspec.json.decode(self._members[path], type=dict[str, Any])
+        except KeyError:
+            return self._lacks(Part.VERSION.value, path)
+        except msgspec.MsgspecError as error:
+            return missing(f"{path} is not JSON: {error}", path)
+        version = found.get("gitVersion")
+        return known(str(version), path, self.now()) if version else self._lacks(Part.VERSION.value, path)
+
+    def _logs(self) -> Reading[dict[str, str]]:
+        texts = {
+            PurePosixPath(name).stem: data.decode(errors="replace")
+            for name, data in self._members.items()
+            if name.startswith("logs/")
+        }
+        return known(texts, "logs/", self.now()) if texts else self._lacks(Part.LOGS.value, "logs/")
+
+    def _lacks(self, what: str, path: str = "") -> Reading[Any]:
+        reason = self._meta.missing.get(what)
+        return missing(f"not recorded: {reason}" if reason else f"{self.name} does not hold {what}", path)
+
+
+def open_bundle(path: str) -> Bundle:
+    """The bundle at a path. Raises Problem when there is none, or one that is not to be trusted."""
+    return Bundle(path, read_members(Path(path)))
+
+
+class _List(msgspec.Struct, frozen=True):
+    items: list[msgspec.Raw] | None = None
+
+
+def _raw_items(data: bytes) -> list[msgspec.Raw]:
+    """The items of a list; a single object is a list of one."""
+    found = msgspec.json.decode(data, type=_List)
+    if found.items is None and b'"items"' not in data[:4096]:
+        return [msgspec.Raw(data)]
+    return found.items or []
