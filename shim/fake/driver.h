@@ -33,6 +33,7 @@ struct context {
 	unsigned flags, refs, version;
 	unsigned long long id;
 	bool primary;
+	unsigned peers;          /* devices whose memory it may reach */
 	uint64_t charged;        /* the context's own cost and its modules */
 	uint64_t small;          /* bytes in allocations that share granules */
 	struct stream *legacy, *streams;
