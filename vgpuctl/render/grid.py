@@ -19,6 +19,7 @@ SGR = {"good": "32", "warn": "33", "bad": "1;31", "dim": "2", "strong": "1", "ti
 _BAR = 8
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _SPARKS = "▁▂▃▄▅▆▇█"
+_ASCII_MARKS = str.maketrans({"–": "-", "≥": ">=", "…": "~", "·": "-", "×": "x"})
 _ASCII_SPARKS = ".:-=+*#@"
 
 
@@ -122,11 +123,17 @@ def line(cells: Sequence[str | Cell], columns: Sequence[Column], widths: Sequenc
     return text.rstrip()
 
 
+def plain(text: str, terminal: Terminal) -> str:
+    """Outside text cleaned, and our own marks as this terminal can show them."""
+    text = clean(text)
+    return text.translate(_ASCII_MARKS) if terminal.ascii and not text.isascii() else text
+
+
 def _cell(cell: str | Cell, terminal: Terminal) -> str | Cell:
     """A cell as it is drawn: cleaned, its bar as text."""
     if isinstance(cell, str):
-        return clean(cell)
-    text = clean(cell.text)
+        return plain(cell, terminal)
+    text = plain(cell.text, terminal)
     if cell.bar is not None and terminal.width is not None:
         text = f"{bar(cell.bar, terminal)} {text:>4}"
     return Cell(text, cell.style)

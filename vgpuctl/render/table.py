@@ -7,7 +7,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any
 
 from vgpuctl.model.output import Output
-from vgpuctl.render.grid import lines
+from vgpuctl.render.grid import lines, plain
 from vgpuctl.render.terminal import Terminal
 from vgpuctl.render.text import clean
 from vgpuctl.render.view import Cell, View, view_of
@@ -43,7 +43,9 @@ def _table(view: View, output: Any, terminal: Terminal, wide: bool) -> list[str]
     columns = [column for column in view.columns if wide or not column.wide]
     text = list(lines(columns, rows, terminal)) if rows else [view.empty] if view.empty else []
     for line in view.footer(output) if view.footer else ():
-        text += textwrap.wrap(clean(line), terminal.width) if terminal.width and line else [clean(line)]
+        text += (
+            textwrap.wrap(plain(line, terminal), terminal.width) if terminal.width and line else [plain(line, terminal)]
+        )
     return text
 
 

@@ -7,16 +7,11 @@ _TIB = 1 << 40
 _SPANS = ((86400 * 2, 86400, "d"), (3600 * 2, 3600, "h"), (60 * 2, 60, "m"))
 
 
-def dash(ascii_only: bool = False) -> str:
-    """What stands for unknown."""
-    return "-" if ascii_only else "–"
-
-
-def gib(size: int, unit: bool = True) -> str:
+def gib(size: int) -> str:
     """Bytes as GiB with one decimal, as TiB from 10,000 GiB on."""
     if size >= 10_000 * _GIB:
-        return f"{size / _TIB:.1f}{' TiB' if unit else ''}"
-    return f"{size / _GIB:.1f}{' GiB' if unit else ''}"
+        return f"{size / _TIB:.1f} TiB"
+    return f"{size / _GIB:.1f} GiB" if size else "0 GiB"
 
 
 def pair(part: int | None, whole: int | None, unknown: str = "–") -> str:

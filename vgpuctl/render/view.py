@@ -55,6 +55,7 @@ class View:
 
 
 VIEWS: dict[str, str] = {
+    "Usage": "usage",
     "Version": "version",
 }
 """kind → module of render.views that holds its `VIEW`."""

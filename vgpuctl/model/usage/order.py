@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from vgpuctl.model.usage.row import Row
@@ -24,8 +26,16 @@ class Sort:
     descending: bool = True
 
 
+@lru_cache(maxsize=16384)
+def _natural(name: str) -> tuple[tuple[int, int, str], ...]:
+    """A name as people sort it: gpu-2 before gpu-10."""
+    return tuple((1, int(part), "") if part.isdecimal() else (0, 0, part) for part in re.split(r"(\d+)", name))
+
+
 def _name(row: Row) -> Any:
-    return (row.node or "", row.card or 0, row.namespace or "", row.pod or "", row.container or "", row.queue or "")
+    if row.level in ("node", "card", "vgpu"):
+        return (_natural(row.node or ""), row.card or 0, row.namespace or "", row.pod or "", row.container or "")
+    return ((row.queue or "") if row.level == "queue" else "", row.namespace or "", row.pod or "")
 
 
 SORTS = {

@@ -23,7 +23,8 @@ class Row(Item, frozen=True):
     memory_total: of the physical cards. memory_free: the largest vGPU that one card could still take.
     busy: share of time in which a kernel ran (a card: the driver's utilisation; a vGPU: of the last minute).
     throttled: share of time in which launches were held back. last_kernel: Unix seconds, 0 for never.
-    at: when the figures of use were read, Unix seconds. stale: they are old. partial: sums without unknown parts.
+    at: when the figures of use were read, Unix seconds. stale: they are old. memory_partial,
+    cores_partial: what is used is a lower bound, a part of the sum is unknown.
     reason: why figures are missing, or what is odd about them.
     """
 
@@ -55,7 +56,8 @@ class Row(Item, frozen=True):
     state: State = "unknown"
     at: float | None = None
     stale: bool = False
-    partial: bool = False
+    memory_partial: bool = False
+    cores_partial: bool = False
     reason: str = ""
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -30,31 +30,33 @@ def mean(values: Iterable[float | None]) -> float | None:
 
 def group_row(level: Level, vgpus: list[Row], holdings: Holdings, identity: object) -> Row:
     """The row of a group: what its vGPUs sum up to, and for a node or a card what is its own."""
-    memory, memory_partial = add([row.memory_used for row in vgpus])
-    cores, cores_partial = add([row.cores_used for row in vgpus])
+    running = [row for row in vgpus if row.state != "waiting"]
+    memory, memory_partial = add([row.memory_used for row in running])
+    cores, cores_partial = add([row.cores_used for row in running])
     kernels = [row.last_kernel for row in vgpus if row.last_kernel is not None]
     ages = [row.at for row in vgpus if row.at is not None]
-    values = {
+    none = not running and (bool(vgpus) or holdings.whole)
+    values: dict[str, Any] = {
         "vgpus": len(vgpus),
+        "memory_used": 0 if none else memory,
         "memory_allocated": add([row.memory_allocated for row in vgpus])[0] if vgpus else 0,
         "memory_units": add([row.memory_units for row in vgpus])[0] if vgpus else 0,
         "memory_limit": _all([row.memory_limit for row in vgpus]),
-        "cores_used": cores,
+        "memory_partial": memory_partial and memory is not None,
+        "cores_used": 0.0 if none else cores,
         "cores_limit": _all([row.cores_limit for row in vgpus]),
         "cores_allocated": add([row.cores_allocated for row in vgpus])[0] if vgpus else 0.0,
+        "cores_partial": cores_partial and cores is not None,
         "last_kernel": max(kernels) if kernels else None,
         "processes": _all([row.processes for row in vgpus]),
-        "partial": bool(vgpus) and ((memory_partial and memory is not None) or (cores_partial and cores is not None)),
         "stale": any(row.stale for row in vgpus),
         "at": min(ages) if ages else None,
         "state": state_of(vgpus),
     }
     place = _place(level, holdings, identity)
     if place is not None:
-        if place.memory_used is None:
-            values["memory_used"] = memory
-        else:
-            values["partial"] = cores_partial and cores is not None
+        if place.memory_used is not None:
+            values |= {"memory_used": place.memory_used, "memory_partial": False}
         if place.state != "ready" or level == "node":
             values["state"] = place.state
         elif not vgpus:
@@ -63,12 +65,11 @@ def group_row(level: Level, vgpus: list[Row], holdings: Holdings, identity: obje
         values["stale"] = place.stale or values["stale"]
         return msgspec.structs.replace(place, **values)
     first = vgpus[0]
-    same = {name: _same(name, vgpus) for name in _NAMES[level]}
+    same: dict[str, Any] = {name: _same(name, vgpus) for name in _NAMES[level]}
     return Row(
         level=level,
-        **same,  # type: ignore[arg-type]
-        **values,  # type: ignore[arg-type]
-        memory_used=memory,
+        **same,
+        **values,
         cards=len({(row.node, row.uuid) for row in vgpus}),
         throttled=mean(row.throttled for row in vgpus),
         busy=mean(row.busy for row in vgpus),
@@ -115,7 +116,7 @@ def totals(holdings: Holdings, vgpus: list[Row], pending: list[PendingPod], want
     """Sums over everything shown."""
     cards = [card for card in holdings.cards.values() if not wanted.nodes or card.node in wanted.nodes]
     nodes = [node for node in holdings.nodes.values() if not wanted.nodes or node.node in wanted.nodes]
-    used, partial = add([row.memory_used for row in vgpus])
+    used, partial = add([row.memory_used for row in vgpus if row.state != "waiting"])
     free = [card for card in cards if card.memory_free is not None]
     largest = max(free, key=lambda card: card.memory_free or 0, default=None)
     return Totals(

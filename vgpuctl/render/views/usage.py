@@ -56,7 +56,7 @@ def name_of(row: Row) -> str:
         return f"{row.node}/{row.card}"
     if row.level in ("pod", "vgpu"):
         return f"{row.namespace}/{row.pod}" if row.namespace else f"{row.pod or row.container}"
-    return str(getattr(row, row.level) or "(none)")
+    return str(getattr(row, row.level) or "(unknown)")
 
 
 def label(row: Row, group: str) -> Cell:
@@ -92,7 +92,7 @@ def allocated(row: Row) -> str | Cell:
 
 def memory(row: Row) -> str | Cell:
     text = pair(row.memory_used, row.cap)
-    if row.partial and row.memory_used is not None:
+    if row.memory_partial:
         text = f"≥{text}"
     if row.stale:
         return Cell(text, "dim")
@@ -113,6 +113,8 @@ def cores(row: Row) -> str | Cell:
     if used is None and cap is None:
         return UNKNOWN
     text = f"{'–' if used is None else round(used * 100)}/{'–' if cap is None else round(cap * 100)}%"
+    if row.cores_partial:
+        text = f"≥{text}"
     if used is None or row.stale:
         return Cell(text, "dim")
     return Cell(text, BUSY.style(used / cap) if cap else "")
@@ -122,6 +124,10 @@ def ratio(value: float | None, row: Row) -> str | Cell:
     if value is None:
         return UNKNOWN
     return Cell(percent(value), "dim" if row.stale else BUSY.style(value))
+
+
+def throttled(row: Row) -> str | Cell:
+    return "" if row.level in ("node", "card") else ratio(row.throttled, row)
 
 
 def kernel(row: Row, at: float) -> str | Cell:
@@ -170,7 +176,7 @@ COLUMNS = (
     Column("MEM%", lambda s: share(s.row), right=True),
     Column("CORES", lambda s: cores(s.row), right=True),
     Column("BUSY", lambda s: ratio(s.row.busy, s.row), right=True, drop=6),
-    Column("THROTTLED", lambda s: ratio(s.row.throttled, s.row), right=True, drop=8),
+    Column("THROTTLED", lambda s: throttled(s.row), right=True, drop=8),
     Column("KERNEL", lambda s: kernel(s.row, s.at), right=True, drop=3),
     Column("STATE", lambda s: state(s.row), drop=2),
     Column("FREE", lambda s: _gib(s.row.memory_free), wide=True, right=True),

@@ -34,7 +34,9 @@ def _samples(pod: Pod, at: float) -> list[VgpuSample]:
     cores = pod.workload.cores / 100
     samples = []
     for card in pod.cards:
-        use = behaviour(f"{pod.name}/{card}", at, cores)
+        seed = f"{pod.name}/{card}"
+        use = behaviour(seed, at, cores)
+        minute = [behaviour(seed, at - ago, cores).cores for ago in range(0, 60, 15)]
         samples.append(
             VgpuSample(
                 namespace=pod.workload.team,
@@ -45,7 +47,7 @@ def _samples(pod: Pod, at: float) -> list[VgpuSample]:
                 memory_limit=pod.limit,
                 cores_used=round(use.cores, 2),
                 cores_limit=cores,
-                busy=round(use.cores, 2),
+                busy=round(sum(minute) / len(minute), 2),
                 throttled=round(use.throttled, 2),
                 last_kernel=use.last_kernel,
             )

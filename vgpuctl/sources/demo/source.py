@@ -37,6 +37,7 @@ class Demo:
     """A made-up pool. clock: Unix seconds now; everything that it answers follows from that."""
 
     name = "demo pool"
+    scope = ""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         import yaml
