@@ -110,6 +110,7 @@ class Host:
     driver: Reading[ModuleVersion] = missing(_NOT_READ)
     params: Reading[Mapping[str, str]] = missing(_NOT_READ)
     cards: Reading[tuple[CardInfo, ...]] = missing(_NOT_READ)
+    uuids: Reading[tuple[str, ...]] = missing(_NOT_READ)
     mig_profiles: Reading[tuple[MigProfile, ...]] = missing(_NOT_READ)
     xids: Reading[tuple[str, ...]] = missing(_NOT_READ)
     fabric_manager: Reading[FabricManager] = missing(_NOT_READ)

@@ -76,44 +76,44 @@ class LocalFiles:
 
     def read(self, path: str, most: int = MOST) -> Reading[str]:
         try:
-            data = read_regular(self._open_path(self._resolve(path)), most)
+            data = read_regular(self.outer(self._resolve(path)), most)
         except OSError as error:
             return self._failed(error, path)
-        return known(data.decode("utf-8", "replace"), self._shown(path))
+        return known(data.decode("utf-8", "replace"), self.outer(path))
 
     def list(self, path: str) -> Reading[tuple[str, ...]]:
         try:
-            with os.scandir(self._open_path(self._resolve(path))) as entries:
+            with os.scandir(self.outer(self._resolve(path))) as entries:
                 names = [entry.name for _, entry in zip(range(_ENTRIES), entries, strict=False)]
         except OSError as error:
             return self._failed(error, path)
-        return known(tuple(sorted(names)), self._shown(path))
+        return known(tuple(sorted(names)), self.outer(path))
 
     def stat(self, path: str, *, follow: bool = False) -> Reading[Stat]:
         try:
             place = self._resolve(path) if follow else self._resolve_parent(path)
-            return known(_stat(self._open_path(place)), self._shown(path))
+            return known(_stat(self.outer(place)), self.outer(path))
         except (FileNotFoundError, NotADirectoryError):
-            return known(ABSENT, self._shown(path))
+            return known(ABSENT, self.outer(path))
         except OSError as error:
             return self._failed(error, path)
 
     def real(self, path: str) -> Reading[str]:
         try:
             place = self._resolve(path)
-            os.lstat(self._open_path(place))
+            os.lstat(self.outer(place))
         except OSError as error:
             return self._failed(error, path)
-        return known(place, self._shown(path))
+        return known(place, self.outer(path))
 
     def space(self, path: str) -> Reading[Space]:
         try:
-            found = os.statvfs(self._open_path(self._resolve(path)))
+            found = os.statvfs(self.outer(self._resolve(path)))
         except OSError as error:
             return self._failed(error, path)
         size = found.f_frsize
         return known(
-            Space(found.f_blocks * size, found.f_bavail * size, found.f_files, found.f_favail), self._shown(path)
+            Space(found.f_blocks * size, found.f_bavail * size, found.f_files, found.f_favail), self.outer(path)
         )
 
     def command(self, name: str, arguments: Sequence[str]) -> Reading[str]:
@@ -142,16 +142,14 @@ class LocalFiles:
             return missing(f"`{shown}` needs root", shown, denied=True)
         return known(text, shown)
 
-    def _open_path(self, path: str) -> str:
-        return path if self.live else self._root + path
-
-    def _shown(self, path: str) -> str:
+    def outer(self, path: str) -> str:
+        """The path from this machine's own root."""
         return path if self.live else self._root + path
 
     def _failed(self, error: OSError, path: str) -> Reading[Any]:
         denied = error.errno in (errno.EACCES, errno.EPERM)
         absent = error.errno in (errno.ENOENT, errno.ENOTDIR)
-        return missing(f"{path}: {error.strerror}", self._shown(path), denied=denied, absent=absent)
+        return missing(f"{path}: {error.strerror}", self.outer(path), denied=denied, absent=absent)
 
     def _resolve(self, path: str) -> str:
         """The path with all links followed, inside the root. Raises OSError."""
@@ -165,7 +163,7 @@ class LocalFiles:
                 continue
             place = str(PurePosixPath(done) / part)
             try:
-                target = str(Path(self._open_path(place)).readlink())
+                target = str(Path(self.outer(place)).readlink())
             except OSError as error:
                 if error.errno != errno.EINVAL:
                     raise

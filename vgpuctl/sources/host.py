@@ -65,6 +65,7 @@ def read_host(files: Files) -> Host:
         driver=_driver(files),
         params=parsed(files.read("/proc/driver/nvidia/params"), proc.pairs),
         cards=_cards(files),
+        uuids=_uuids(files),
         mig_profiles=_mig_profiles(files),
         xids=parsed(_command(files, "dmesg"), proc.xids),
         fabric_manager=_fabric_manager(files),
@@ -172,6 +173,14 @@ def _cards(files: Files) -> Reading[tuple[CardInfo, ...]]:
         return names.lost()
     found = (parsed(files.read(f"{folder}/{name}/information"), proc.card_info).value for name in names.value)
     return known(tuple(card for card in found if card is not None), folder)
+
+
+def _uuids(files: Files) -> Reading[tuple[str, ...]]:
+    cards = _cards(files)
+    if cards.value:
+        return cards.map(lambda found: tuple(card.uuid for card in found))
+    listed = files.read("/commands/nvidia-smi-L.txt").map(lambda text: tuple(smi.uuids(text)))
+    return listed if listed.value else cards.lost()
 
 
 def _mig_profiles(files: Files) -> Reading[tuple[MigProfile, ...]]:

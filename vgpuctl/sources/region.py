@@ -104,7 +104,8 @@ def alive(slot: Slot, core: Core | None, processes: Processes, pod: str) -> bool
         same = [row for row in processes.all if row.namespace == record.pid_namespace]
         if any(row.pids[-1] == record.pid and row.start in (record.start_time, 0) for row in same):
             return True
-        return False if processes.whole or record.pid_namespace == processes.namespace else None
+        here = processes.whole or record.pid_namespace == processes.namespace
+        return False if here and all(row.namespace for row in processes.all) else None
     if not processes.whole:
         return None
     if pod:
@@ -134,8 +135,15 @@ def read_processes(folder: Path) -> Processes:
         pids = tuple(int(word) for word in line.split()[1:] if word.isdigit())
         start = int(fields[19]) if len(fields) > 19 and fields[19].isdigit() else 0
         rows.append(ProcessInfo(pids or (int(name),), _namespace(folder / name), cgroup, start))
-    kernel = any(row.pids == (2,) and row.cgroup.strip() in ("0::/", "") for row in rows)
-    return Processes(tuple(rows), _namespace(folder / "self"), kernel)
+    return Processes(tuple(rows), _namespace(folder / "self"), _whole(folder))
+
+
+def _whole(folder: Path) -> bool:
+    """Only the host's own PID namespace shows the kernel's threads."""
+    try:
+        return (folder / "2" / "comm").read_text(encoding="utf-8", errors="replace").strip() == "kthreadd"
+    except OSError:
+        return False
 
 
 def _namespace(process: Path) -> int:

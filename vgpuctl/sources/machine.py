@@ -1,0 +1,86 @@
+"""One machine as a source of facts: its files, its driver, its region files."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+from vgpuctl.model import smi
+from vgpuctl.model.card import Card, Driver
+from vgpuctl.model.facts import Part
+from vgpuctl.model.reading import Reading, known, missing
+from vgpuctl.sources.driver import NvmlDriver, read_driver
+from vgpuctl.sources.files import Files, LocalFiles
+from vgpuctl.sources.host import REGIONS, read_host
+from vgpuctl.sources.recorded import RecordedFiles
+from vgpuctl.sources.region import read_regions
+
+_Cards = tuple[Reading[Driver], Reading[tuple[Card, ...]]]
+
+
+class Machine:
+    """This machine, a tree under a directory of it, or one that was recorded. Each part is read once."""
+
+    parts = frozenset({Part.HOST, Part.DRIVER, Part.CARDS, Part.REGIONS})
+
+    def __init__(self, files: Files, driver: NvmlDriver | None = None, *, at: float | None = None) -> None:
+        """driver: None where NVML cannot be asked; then a recorded `nvidia-smi -q -x` is read. at: when it was
+        recorded, None for now."""
+        self._files = files
+        self._driver = driver
+        self._at = at
+        self._lock = threading.Lock()
+        self._cards: _Cards | None = None
+
+    @classmethod
+    def local(cls, root: str = "", deadline: float = 10.0) -> Machine:
+        """This machine; with a root, the machine whose file system lies there."""
+        if root.rstrip("/"):
+            return cls(LocalFiles(root))
+        return cls(LocalFiles(), NvmlDriver(deadline))
+
+    @classmethod
+    def recorded(cls, files: RecordedFiles, at: float | None = None) -> Machine:
+        """A machine of a bundle."""
+        return cls(files, at=at)
+
+    @property
+    def name(self) -> str:
+        kind = "this node" if self._driver else "files of"
+        return f"{kind} {self._files.name}"
+
+    def now(self) -> float:
+        return time.time() if self._at is None else self._at
+
+    def read(self, part: Part) -> Reading[Any]:
+        if part is Part.HOST:
+            return known(read_host(self._files), self._files.name, self.now())
+        if part is Part.DRIVER:
+            return self._read_cards()[0]
+        if part is Part.CARDS:
+            return self._read_cards()[1]
+        if part is Part.REGIONS and isinstance(self._files, LocalFiles):
+            return read_regions(self._files.outer(REGIONS), self._files.outer("/"))
+        return missing(f"{self.name} does not hold {part.value}", self.name)
+
+    def close(self) -> None:
+        if self._driver:
+            self._driver.close()
+
+    def _read_cards(self) -> _Cards:
+        with self._lock:
+            if self._cards is None:
+                self._cards = read_driver(self._driver) if self._driver else self._recorded_cards()
+            return self._cards
+
+    def _recorded_cards(self) -> _Cards:
+        text = self._files.read("/commands/nvidia-smi-q-x.txt", 16 << 20)
+        if text.value is None:
+            reason = f"NVML cannot be asked for {self._files.name}, and no `nvidia-smi -q -x` is recorded"
+            return missing(reason, text.source), missing(reason, text.source)
+        try:
+            driver, cards = smi.xml(text.value)
+        except ValueError as error:
+            return missing(f"{text.source}: {error}", text.source), missing(f"{text.source}: {error}", text.source)
+        return known(driver, text.source), known(cards, text.source)

@@ -1,0 +1,224 @@
+"""The child process that talks to NVML: a line on stdin asks, a line of JSON on stdout answers.
+
+A broken driver can make any NVML call wait for ever, so no call is made in the process that must go on; see
+`sources.driver`. One question a card does not answer is a missing Reading, a card that fails is a BrokenCard.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import pynvml
+
+from vgpuctl.model.card import BrokenCard, Card, Driver, Library, MigProfile, Process
+from vgpuctl.model.reading import Reading, known, missing
+
+T = TypeVar("T")
+_SOURCE = "NVML"
+_WINDOW = 1_000_000
+"""Microseconds of process samples to average."""
+_WAITING = {
+    pynvml.nvmlClocksEventReasonSwPowerCap: "power cap",
+    pynvml.nvmlClocksEventReasonHwSlowdown: "hardware slowdown",
+    pynvml.nvmlClocksEventReasonSwThermalSlowdown: "temperature (software)",
+    pynvml.nvmlClocksEventReasonHwThermalSlowdown: "temperature (hardware)",
+    pynvml.nvmlClocksEventReasonHwPowerBrakeSlowdown: "power brake",
+}
+_FABRIC = {
+    pynvml.NVML_GPU_FABRIC_STATE_NOT_SUPPORTED: "not supported",
+    pynvml.NVML_GPU_FABRIC_STATE_NOT_STARTED: "not started",
+    pynvml.NVML_GPU_FABRIC_STATE_IN_PROGRESS: "in progress",
+    pynvml.NVML_GPU_FABRIC_STATE_COMPLETED: "completed",
+}
+_ABSENT = (pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What the child answers."""
+
+    driver: Reading[Driver]
+    cards: Reading[tuple[Card, ...]]
+
+
+def main() -> None:
+    """Answers each line until stdin ends. With the argument `library`, says once what libcuda is here."""
+    if sys.argv[1:] == ["library"]:
+        sys.stdout.buffer.write(msgspec.json.encode(library()) + b"\n")
+        return
+    fault = _start()
+    for _ in sys.stdin.buffer:
+        sys.stdout.buffer.write(msgspec.json.encode(fault or read()) + b"\n")
+        sys.stdout.buffer.flush()
+
+
+def _start() -> Answer | None:
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        reason = _why(error)
+        absent = error.value in _ABSENT
+        return Answer(missing(reason, _SOURCE, absent=absent), missing(reason, _SOURCE, absent=absent))
+    return None
+
+
+def read() -> Answer:
+    """The driver and all its cards, now."""
+    now = time.time()
+    try:
+        count = pynvml.nvmlDeviceGetCount()
+        version = str(pynvml.nvmlSystemGetDriverVersion())
+    except pynvml.NVMLError as error:
+        return Answer(missing(_why(error), _SOURCE), missing(_why(error), _SOURCE))
+    rows = [_card(index, now) for index in range(count)]
+    driver = Driver(
+        version=version,
+        cuda=_ask(lambda: _cuda(pynvml.nvmlSystemGetCudaDriverVersion_v2())),
+        broken=tuple(row for row in rows if isinstance(row, BrokenCard)),
+    )
+    return Answer(known(driver, _SOURCE, now), known(tuple(row for row in rows if isinstance(row, Card)), _SOURCE, now))
+
+
+def _card(index: int, now: float) -> Card | BrokenCard:
+    name = ""
+    try:
+        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+        name = str(pynvml.nvmlDeviceGetUUID(handle))
+        model = str(pynvml.nvmlDeviceGetName(handle))
+        memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
+    except pynvml.NVMLError as error:
+        unified = bool(name) and error.value == pynvml.NVML_ERROR_NOT_SUPPORTED
+        return BrokenCard(index, _why(error), name, unified)
+    mig = _ask(lambda: pynvml.nvmlDeviceGetMigMode(handle))
+    remapped = _ask(lambda: pynvml.nvmlDeviceGetRemappedRows(handle))
+    return Card(
+        index=index,
+        uuid=name,
+        model=model,
+        memory=int(memory.total),
+        bus=_ask(lambda: str(pynvml.nvmlDeviceGetPciInfo(handle).busId)).value or "",
+        minor=_ask(lambda: int(pynvml.nvmlDeviceGetMinorNumber(handle))),
+        capability=_ask(lambda: tuple(pynvml.nvmlDeviceGetCudaComputeCapability(handle))),
+        used=known(int(memory.used), _SOURCE, now),
+        busy=_ask(lambda: pynvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100),
+        temperature=_ask(lambda: int(pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU))),
+        power=_ask(lambda: pynvml.nvmlDeviceGetPowerUsage(handle) / 1000),
+        power_limit=_ask(lambda: pynvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1000),
+        persistence=_ask(lambda: bool(pynvml.nvmlDeviceGetPersistenceMode(handle))),
+        mig=mig.map(lambda modes: bool(modes[0])),
+        mig_pending=mig.map(lambda modes: bool(modes[1])),
+        mig_profiles=_ask(lambda: tuple(_profiles(handle))),
+        ecc=_ask(lambda: bool(pynvml.nvmlDeviceGetEccMode(handle)[0])),
+        uncorrected=_ask(
+            lambda: int(
+                pynvml.nvmlDeviceGetTotalEccErrors(
+                    handle, pynvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, pynvml.NVML_VOLATILE_ECC
+                )
+            )
+        ),
+        pages_pending=_ask(lambda: bool(pynvml.nvmlDeviceGetRetiredPagesPendingStatus(handle))),
+        remap_pending=remapped.map(lambda rows: bool(rows[2])),
+        remap_failed=remapped.map(lambda rows: bool(rows[3])),
+        throttled=_ask(lambda: _reasons(handle)),
+        fabric=_ask(lambda: _fabric(handle)),
+        processes=_ask(lambda: tuple(_processes(handle, now))),
+    )
+
+
+def _ask(question: Callable[[], T]) -> Reading[T]:
+    try:
+        return known(question(), _SOURCE)
+    except pynvml.NVMLError as error:
+        return missing(_why(error), _SOURCE, denied=error.value == pynvml.NVML_ERROR_NO_PERMISSION)
+    except (AttributeError, ValueError, UnicodeDecodeError) as error:
+        return missing(f"NVML's answer is not understood: {error}", _SOURCE)
+
+
+def _why(error: Any) -> str:
+    return f"NVML: {error} (error {error.value})"
+
+
+def _cuda(number: int) -> str:
+    return f"{number // 1000}.{number % 1000 // 10}"
+
+
+def _reasons(handle: Any) -> tuple[str, ...]:
+    mask = pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
+    return tuple(text for bit, text in _WAITING.items() if mask & bit)
+
+
+def _fabric(handle: Any) -> str:
+    info = pynvml.c_nvmlGpuFabricInfo_t()
+    pynvml.nvmlDeviceGetGpuFabricInfo(handle, ctypes.byref(info))
+    return _FABRIC.get(info.state, f"state {info.state}")
+
+
+def _profiles(handle: Any) -> Iterator[MigProfile]:
+    for number in range(pynvml.NVML_GPU_INSTANCE_PROFILE_COUNT):
+        try:
+            info = pynvml.nvmlDeviceGetGpuInstanceProfileInfo(handle, number)
+        except pynvml.NVMLError_InvalidArgument:
+            continue
+        except pynvml.NVMLError as error:
+            if number:
+                continue
+            raise error
+        name = info.name.decode("utf-8", "replace") if isinstance(info.name, bytes) else str(info.name)
+        yield MigProfile(name.removeprefix("MIG "), int(info.memorySizeMB), int(info.instanceCount))
+
+
+def _processes(handle: Any, now: float) -> Iterator[Process]:
+    busy = _busy(handle, now)
+    found: dict[int, Process] = {}
+    for kind, list_of in (
+        ("graphics", pynvml.nvmlDeviceGetGraphicsRunningProcesses),
+        ("compute", pynvml.nvmlDeviceGetComputeRunningProcesses),
+    ):
+        for row in list_of(handle):
+            memory = None if row.usedGpuMemory is None else int(row.usedGpuMemory)
+            found[row.pid] = Process(int(row.pid), kind, memory, busy.get(row.pid), _name(row.pid))
+    yield from found.values()
+
+
+def _busy(handle: Any, now: float) -> dict[int, float]:
+    try:
+        samples = pynvml.nvmlDeviceGetProcessUtilization(handle, max(int(now * 1e6) - _WINDOW, 0))
+    except pynvml.NVMLError:
+        return {}
+    shares: dict[int, list[float]] = {}
+    for sample in samples:
+        if sample.smUtil <= 100:
+            shares.setdefault(int(sample.pid), []).append(sample.smUtil / 100)
+    return {pid: sum(values) / len(values) for pid, values in shares.items()}
+
+
+def _name(pid: int) -> str:
+    try:
+        return str(pynvml.nvmlSystemGetProcessName(pid))
+    except (pynvml.NVMLError, UnicodeDecodeError):
+        return ""
+
+
+def library() -> Reading[Library]:
+    """libcuda as a program here would load it. Loads it; makes no context and does not even initialise CUDA."""
+    try:
+        cuda = ctypes.CDLL("libcuda.so.1")
+    except OSError as error:
+        return missing(f"libcuda.so.1 cannot be loaded: {error}", "libcuda.so.1", absent="No such file" in str(error))
+    number = ctypes.c_int(0)
+    offered = _cuda(number.value) if cuda.cuDriverGetVersion(ctypes.byref(number)) == 0 else ""
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:  # noqa: PTH123
+        paths = [line.split(maxsplit=5)[5].strip() for line in maps if "/libcuda.so" in line]
+    path = os.path.realpath(paths[0]) if paths else "libcuda.so.1"
+    version = Path(path).name.partition(".so.")[2]
+    return known(Library(path, version if version.count(".") else "", offered), path)
+
+
+if __name__ == "__main__":
+    main()
