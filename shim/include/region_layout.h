@@ -21,6 +21,8 @@
 #define CORE_LOCK_OFFSET 1099511627776ull /* a process holds an open-file-description lock on the byte at this offset + its slot while it lives */
 #define CORE_HIST_BUCKETS 32 /* buckets of a histogram: [0] counts times below 1 us, [k] times from 2^(k-1) us to below 2^k us, the last one all longer ones */
 #define CORE_FLAG_LAUNCH_HOOKS 1 /* process.flags: launches go through hooks, so a live core limit reaches the process */
+#define CORE_FLAG_LOCKED 2 /* process.flags: the process holds its lock byte; without it a reader in another PID namespace cannot tell whether it lives */
+#define CORE_OWNER_REAPING 2147483648ull /* bit of process.owner: that process is clearing the records of a dead one */
 #define CORE_TASKS_NONE 0 /* card.tasks_source: nothing counted */
 #define CORE_TASKS_GRAPHS 1 /* card.tasks_source: graph launches */
 #define CORE_TASKS_CALLS 2 /* card.tasks_source: calls of vgpu_task_done() */

@@ -57,6 +57,11 @@ CORE_LOCK_OFFSET: Final = 1099511627776
 CORE_HIST_BUCKETS: Final = 32
 #: process.flags: launches go through hooks, so a live core limit reaches the process
 CORE_FLAG_LAUNCH_HOOKS: Final = 1
+#: process.flags: the process holds its lock byte; without it a reader in another PID namespace
+#: cannot tell whether it lives
+CORE_FLAG_LOCKED: Final = 2
+#: bit of process.owner: that process is clearing the records of a dead one
+CORE_OWNER_REAPING: Final = 2147483648
 #: card.tasks_source: nothing counted
 CORE_TASKS_NONE: Final = 0
 #: card.tasks_source: graph launches

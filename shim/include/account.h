@@ -1,0 +1,30 @@
+/* Charging for an allocation: reserve, call the driver, then keep or give back. */
+#ifndef VGPU_ACCOUNT_H
+#define VGPU_ACCOUNT_H
+
+#include "cuda_abi.h"
+#include "ledger.h"
+
+#include <stdbool.h>
+
+/* What the driver takes for an allocation of that many bytes. */
+uint64_t account_size(uint64_t bytes);
+
+/* Claims bytes on a card, making room first where this process holds memory that it does not use. On refusal counts and
+   logs it and returns false; the caller returns CUDA_ERROR_OUT_OF_MEMORY. */
+bool account_reserve(int card, uint64_t bytes, const char *call);
+
+/* Counts a refusal by the limit. */
+void account_refused(int card, uint64_t bytes, const char *call);
+
+/* After the driver's answer: records the entry, or gives its bytes back. Returns the answer. */
+CUresult account_settle(CUresult result, struct ledger_entry entry);
+
+/* Before and after a free: the entry is taken out first, since another thread may get the same address at once. */
+bool account_take(enum ledger_kind kind, uint64_t key, struct ledger_entry *entry);
+CUresult account_freed(CUresult result, bool known, struct ledger_entry entry);
+
+/* The current context as a number, 0 if there is none. */
+uint64_t account_context(void);
+
+#endif

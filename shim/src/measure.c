@@ -1,0 +1,125 @@
+#include "measure.h"
+
+#include "card.h"
+#include "claim.h"
+#include "driver.h"
+#include "log.h"
+#include "process.h"
+
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_PROCESSES = 512 };
+static const int64_t least_interval = 5000000, regular_interval = 1000000000, soon_interval = 50000000; /* ns */
+static const uint64_t least_growth = 16 << 20;
+
+static struct state {
+  nvmlDevice_t handle;
+  bool failed;   /* no NVML, or it does not list this process */
+  bool measured;
+  int busy, soon;
+  int64_t last;
+  uint64_t data_then;
+} states[REGION_CARDS];
+static int imports, managed;
+
+static int64_t clock_now(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static bool find_handle(struct state *state, int card) {
+  if (state->handle) return true;
+  const struct region *region = region_get();
+  if (!driver_load_nvml() || NEXT(nvmlInit_v2)() != NVML_SUCCESS) return false;
+  return NEXT(nvmlDeviceGetHandleByUUID)(region->file->uuid[card], &state->handle) == NVML_SUCCESS && state->handle;
+}
+
+/* NVML gives process ids as this process's PID namespace has them. Releases before R470 know only the first form. */
+static bool own_memory(nvmlDevice_t device, uint64_t *bytes) {
+  union {
+    struct nvml_process now[MAX_PROCESSES];
+    struct nvml_process_v1 old[MAX_PROCESSES];
+  } list;
+  unsigned count = MAX_PROCESSES;
+  uint32_t pid = (uint32_t)getpid();
+  bool old = !HAVE(nvmlDeviceGetComputeRunningProcesses_v3) && !HAVE(nvmlDeviceGetComputeRunningProcesses_v2);
+  nvmlReturn_t result = HAVE(nvmlDeviceGetComputeRunningProcesses_v3) ? NEXT(nvmlDeviceGetComputeRunningProcesses_v3)(device, &count, list.now)
+                        : !old                                        ? NEXT(nvmlDeviceGetComputeRunningProcesses_v2)(device, &count, list.now)
+                                                                      : NEXT(nvmlDeviceGetComputeRunningProcesses)(device, &count, list.old);
+  if (result != NVML_SUCCESS) return false;
+  *bytes = 0;
+  for (unsigned i = 0; i < count && i < MAX_PROCESSES; i++) {
+    uint64_t used = old ? list.old[i].used : list.now[i].used;
+    if ((old ? list.old[i].pid : list.now[i].pid) != pid) continue;
+    if (used == NVML_VALUE_NOT_AVAILABLE) return false;
+    *bytes += used;
+  }
+  return true;
+}
+
+static void measure(struct state *state, int card) {
+  uint64_t bytes = 0, before = claim_data(card);
+  driver_inside++;
+  bool known = find_handle(state, card) && own_memory(state->handle, &bytes);
+  driver_inside--;
+  uint64_t after = claim_data(card);
+  state->last = clock_now();
+  state->data_then = after;
+  __atomic_store_n(&state->soon, 0, __ATOMIC_RELAXED);
+  if (!known) {
+    if (!state->failed) log_line(LOG_WARNING, LOG_CARD, "card %d: NVML gives no memory figure for this process; contexts and modules are not charged", card);
+    if (!state->failed) region_count_fault();
+    state->failed = true;
+    return;
+  }
+  state->failed = false;
+  const struct region *region = region_get();
+  int slot = process_slot();
+  if (slot < 0) return;
+  struct region_slot *shown = &region->file->slots[slot];
+  __atomic_store_n(&shown->monitor_used[card], bytes, __ATOMIC_RELAXED);
+  /* Allocations under way meanwhile would be counted wrongly; the next measurement is never far. */
+  if (before != after && state->measured) return;
+  uint64_t context = bytes > after ? bytes - after : 0;
+  bool raise = context > __atomic_load_n(&shown->used[card].context, __ATOMIC_RELAXED);
+  if (state->measured && __atomic_load_n(raise ? &imports : &managed, __ATOMIC_RELAXED) > 0) return;
+  state->measured = bytes != 0;
+  claim_context(card, context);
+}
+
+static void guarded(int card, int64_t interval) {
+  struct state *state = &states[card];
+  if (interval && clock_now() - __atomic_load_n(&state->last, __ATOMIC_RELAXED) < interval) return;
+  if (__atomic_exchange_n(&state->busy, 1, __ATOMIC_ACQUIRE)) return;
+  measure(state, card);
+  __atomic_store_n(&state->busy, 0, __ATOMIC_RELEASE);
+}
+
+void measure_now(int card) { guarded(card, least_interval); }
+
+void measure_again(int card) { guarded(card, 0); }
+
+void measure_if_due(int card) {
+  struct state *state = &states[card];
+  int64_t since = clock_now() - __atomic_load_n(&state->last, __ATOMIC_RELAXED);
+  bool due = since > regular_interval || (since > soon_interval && __atomic_load_n(&state->soon, __ATOMIC_RELAXED));
+  if (!due) {
+    const struct region *region = region_get();
+    uint64_t data = claim_data(card), grown = data > state->data_then ? data - state->data_then : 0;
+    if (grown < least_growth) return;
+    uint64_t limit = region_memory_limit(region, card), used = claim_used(card);
+    due = limit && grown > (limit > used ? (limit - used) / 4 : 0);
+  }
+  if (due) guarded(card, 1);
+}
+
+void measure_soon(int card) {
+  for (int i = 0; i < REGION_CARDS; i++)
+    if (card < 0 || card == i) __atomic_store_n(&states[i].soon, 1, __ATOMIC_RELAXED);
+}
+
+void measure_imports(int change) { __atomic_fetch_add(&imports, change, __ATOMIC_RELAXED); }
+
+void measure_managed(int change) { __atomic_fetch_add(&managed, change, __ATOMIC_RELAXED); }
