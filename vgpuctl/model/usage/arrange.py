@@ -69,7 +69,10 @@ def _unfold(
 ) -> Iterator[Row]:
     step = steps[0]
     if step.by is None:
-        yield from ordered(vgpus, keys, _itself)
+        for row in ordered(vgpus, keys, _itself):
+            yield row
+            if holdings.processes:
+                yield from ordered(holdings.processes.get(row.key, []), keys, _itself)
         return
     members: dict[object, list[Row]] = {step.by(place): [] for place in places.get(step.level, ())}
     for row in vgpus:

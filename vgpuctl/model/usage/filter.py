@@ -27,7 +27,7 @@ class Filter:
         """Whether a vGPU, or an empty card or node, is shown."""
         if self.nodes and row.node not in self.nodes:
             return False
-        if row.level == "vgpu":
+        if row.level in ("vgpu", "process"):
             if self.namespaces and row.namespace not in self.namespaces:
                 return False
             if self.queues and row.queue not in self.queues:
@@ -49,5 +49,13 @@ class Filter:
 
 
 def _words(row: Row) -> str:
-    names = (row.node, row.model, f"{row.namespace or ''}/{row.pod or ''}", row.container, row.queue, row.state)
+    names = (
+        row.node,
+        row.model,
+        f"{row.namespace or ''}/{row.pod or ''}",
+        row.container,
+        row.process,
+        row.queue,
+        row.state,
+    )
     return "\n".join(name for name in names if name).casefold()

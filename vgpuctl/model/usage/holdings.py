@@ -13,7 +13,8 @@ CardKey = tuple[str | None, str | None]
 @dataclass(frozen=True)
 class Holdings:
     """nodes: by name; cards: by (node, UUID); both rows hold what is theirs alone (total memory, the driver's figures,
-    health, what is free), sums over vGPUs are made when they are shown. pending: None when it could not be found out.
+    health, what is free), sums over vGPUs are made when they are shown. vgpus: also the processes that belong to none.
+    processes: of a vGPU, by its key.
     whole: all vGPUs of the cards are in it (not those of one namespace only)."""
 
     source: str
@@ -21,6 +22,7 @@ class Holdings:
     nodes: dict[str, Row] = field(default_factory=dict)
     cards: dict[CardKey, Row] = field(default_factory=dict)
     vgpus: list[Row] = field(default_factory=list)
+    processes: dict[object, list[Row]] = field(default_factory=dict)
     pending: list[PendingPod] = field(default_factory=list)
     notes: tuple[str, ...] = ()
     whole: bool = True

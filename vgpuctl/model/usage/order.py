@@ -33,8 +33,15 @@ def _natural(name: str) -> tuple[tuple[int, int, str], ...]:
 
 
 def _name(row: Row) -> Any:
-    if row.level in ("node", "card", "vgpu"):
-        return (_natural(row.node or ""), row.card or 0, row.namespace or "", row.pod or "", row.container or "")
+    if row.level in ("node", "card", "vgpu", "process"):
+        return (
+            _natural(row.node or ""),
+            row.card or 0,
+            row.namespace or "",
+            row.pod or "",
+            row.container or "",
+            row.pid or 0,
+        )
     return ((row.queue or "") if row.level == "queue" else "", row.namespace or "", row.pod or "")
 
 

@@ -75,7 +75,7 @@ def pool(facts: Facts) -> Holdings:
             )
     if not facts.scope:
         with_free(nodes, cards, vgpus)
-    return Holdings(facts.source, facts.now, nodes, cards, vgpus, pending, (*notes, *_gaps(facts)), not facts.scope)
+    return Holdings(facts.source, facts.now, nodes, cards, vgpus, {}, pending, (*notes, *_gaps(facts)), not facts.scope)
 
 
 def _use(reading: Reading[tuple[Scrape, ...]]) -> _Use:
@@ -132,9 +132,13 @@ def _card(node: str, card: annotation.RegisteredCard, names: Names, use: _Use, n
         busy=sample.busy if sample else None,
         state="ready" if card.healthy else "unhealthy",
         at=scrape.at if scrape else None,
-        stale=scrape is not None and now - scrape.at > STALE_AFTER,
+        stale=_stale(scrape, now),
         reason="" if card.healthy else "registered as unhealthy",
     )
+
+
+def _stale(scrape: Scrape | None, now: float) -> bool:
+    return scrape is not None and (scrape.late or now - scrape.at > STALE_AFTER)
 
 
 def _node(item: kube.Node, cards: list[Row], error: str, names: Names) -> Row:
@@ -213,7 +217,7 @@ def _vgpu(
     uuid = vgpu.card if "[" in vgpu.uuid else vgpu.uuid
     place = cards.get((node, uuid))
     found = use.vgpus.get((meta.namespace, meta.name, container, uuid[:_UUID_LENGTH]))
-    sample, at = (found[0], found[1].at) if found else (_NOTHING, None)
+    sample, scrape = found or (_NOTHING, None)
     allocated = names.bytes(vgpu.memory)
     cores = vgpu.cores / 100
     state = _state(pod, sample, allocated, now)
@@ -239,8 +243,8 @@ def _vgpu(
         throttled=sample.throttled,
         last_kernel=sample.last_kernel,
         state=state,
-        at=at,
-        stale=at is not None and now - at > STALE_AFTER,
+        at=scrape.at if scrape else None,
+        stale=_stale(scrape, now),
         reason=sample.reason or ("" if found or state == "waiting" else use.why_not(node)),
     )
 

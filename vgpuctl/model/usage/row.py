@@ -6,7 +6,7 @@ from typing import Literal
 
 from vgpuctl.model.output import Item, Output
 
-Level = Literal["node", "card", "pod", "vgpu", "namespace", "queue"]
+Level = Literal["node", "card", "pod", "vgpu", "process", "namespace", "queue"]
 State = Literal[
     "active", "idle", "over", "waiting", "ending", "free", "ready", "cordoned", "unhealthy", "not ready", "unknown"
 ]
@@ -15,7 +15,7 @@ runs yet. ending: being deleted. free: a card without vGPUs. The rest: nodes and
 
 
 class Row(Item, frozen=True):
-    """A node, a card, a vGPU, or a group of vGPUs. Memory is in bytes, cores in cards (0.5: half of a card's compute).
+    """A node, a card, a vGPU, a process, or a group of vGPUs. Memory is in bytes, cores in cards.
 
     vgpus: how many vGPUs the row stands for. slots: into how many its cards can be divided. cards: how many cards.
     memory_used: on a node or card what the driver says; else what the library counts. memory_limit: what is enforced.
@@ -23,6 +23,7 @@ class Row(Item, frozen=True):
     memory_total: of the physical cards. memory_free: the largest vGPU that one card could still take.
     busy: share of time in which a kernel ran (a card: the driver's utilisation; a vGPU: of the last minute).
     throttled: share of time in which launches were held back. last_kernel: Unix seconds, 0 for never.
+    processes: how many there are; a row of one has its pid (as the driver counts) and name.
     at: when the figures of use were read, Unix seconds. stale: they are old. memory_partial,
     cores_partial: what is used is a lower bound, a part of the sum is unknown.
     reason: why figures are missing, or what is odd about them.
@@ -53,6 +54,8 @@ class Row(Item, frozen=True):
     throttled: float | None = None
     last_kernel: float | None = None
     processes: int | None = None
+    pid: int | None = None
+    process: str | None = None
     state: State = "unknown"
     at: float | None = None
     stale: bool = False
@@ -63,7 +66,7 @@ class Row(Item, frozen=True):
     @property
     def key(self) -> tuple[object, ...]:
         """What makes the row the same row in the next reading."""
-        return (self.level, self.node, self.uuid, self.namespace, self.pod, self.container, self.queue)
+        return (self.level, self.node, self.uuid, self.namespace, self.pod, self.container, self.queue, self.pid)
 
     @property
     def cap(self) -> int | None:

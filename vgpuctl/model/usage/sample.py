@@ -39,10 +39,11 @@ class VgpuSample:
 @dataclass(frozen=True)
 class Scrape:
     """One answer of one node's monitor. node: its node; at: when, Unix seconds. reason: why there is none ("" if there
-    is); a monitor that was late keeps the samples of its last answer with that answer's time."""
+    is). late: this is its last answer, no new one came in time."""
 
     node: str
     at: float
     cards: tuple[CardSample, ...] = ()
     vgpus: tuple[VgpuSample, ...] = ()
     reason: str = ""
+    late: bool = False

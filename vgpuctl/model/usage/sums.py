@@ -37,7 +37,7 @@ def group_row(level: Level, vgpus: list[Row], holdings: Holdings, identity: obje
     ages = [row.at for row in vgpus if row.at is not None]
     none = not running and (bool(vgpus) or holdings.whole)
     values: dict[str, Any] = {
-        "vgpus": len(vgpus),
+        "vgpus": sum(row.vgpus or 0 for row in vgpus),
         "memory_used": 0 if none else memory,
         "memory_allocated": add([row.memory_allocated for row in vgpus])[0] if vgpus else 0,
         "memory_units": add([row.memory_units for row in vgpus])[0] if vgpus else 0,
@@ -122,7 +122,7 @@ def totals(holdings: Holdings, vgpus: list[Row], pending: list[PendingPod], want
     return Totals(
         nodes=len(nodes) or None,
         cards=len(cards) or None,
-        vgpus=len(vgpus),
+        vgpus=sum(row.vgpus or 0 for row in vgpus),
         slots=_all([card.slots for card in cards]),
         memory_used=used,
         memory_allocated=add([row.memory_allocated for row in vgpus])[0] if vgpus else 0,

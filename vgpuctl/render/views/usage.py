@@ -53,19 +53,22 @@ def model_name(model: str) -> str:
 def name_of(row: Row) -> str:
     """What a row is called where its surroundings are not known."""
     if row.level == "card":
-        return f"{row.node}/{row.card}"
+        return f"{row.node}/{row.card if row.card is not None else row.uuid or 'no card'}"
+    if row.level == "process":
+        return f"{row.pid} {row.process or ''}".rstrip()
     if row.level in ("pod", "vgpu"):
-        return f"{row.namespace}/{row.pod}" if row.namespace else f"{row.pod or row.container}"
+        return f"{row.namespace}/{row.pod}" if row.namespace else "/".join(filter(None, (row.pod, row.container)))
     return str(getattr(row, row.level) or "(unknown)")
 
 
 def label(row: Row, group: str) -> Cell:
     """The first column: indented by level, without what the row above says already."""
-    depth = [step.level for step in GROUPS[group]].index(row.level)
+    levels: list[str] = [step.level for step in GROUPS[group]]
+    depth = len(levels) - (not row.container) if row.level == "process" else levels.index(row.level)
     text = name_of(row)
     if row.level == "card":
-        model = model_name(row.model or "")
-        text = f"{row.card} {model}" if group == "node" else f"{text} {model}"
+        name = text.partition("/")[2] if group == "node" else text
+        text = f"{name} {model_name(row.model or '')}".rstrip()
     elif row.level == "vgpu" and group == "pod":
         text = f"{row.node}/{row.card}"
     elif row.level == "pod" and group == "namespace":

@@ -33,7 +33,7 @@ from vgpuctl.sources.cluster.errors import Refused, Unreachable, refused, status
 from vgpuctl.sources.cluster.kubeconfig import Access
 
 _CHUNK = 1 << 18
-_KEPT = 10
+_KEPT = 50
 _FOREVER = 24 * 3600.0
 _STAYS_DOWN = 2.0
 """Seconds for which a server that could not be reached is not tried again: many readers, one wait."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from zlib import crc32
+from hashlib import blake2b
 
 _DAY = 86400.0
 
@@ -20,10 +20,15 @@ class Use:
     last_kernel: float
 
 
+def chance(text: str) -> float:
+    """A number from 0 to 1 that follows from the text alone."""
+    return int.from_bytes(blake2b(text.encode(), digest_size=4).digest(), "big") / 0xFFFFFFFF
+
+
 def noise(seed: str, at: float, period: float) -> float:
     """A smooth random walk between 0 and 1 that takes a new direction every `period` seconds."""
     step, part = divmod(at / period, 1.0)
-    before, after = (crc32(f"{seed}:{number:.0f}".encode()) / 0xFFFFFFFF for number in (step, step + 1))
+    before, after = (chance(f"{seed}:{number:.0f}") for number in (step, step + 1))
     return before + (after - before) * part * part * (3 - 2 * part)
 
 
@@ -48,7 +53,7 @@ def explore(seed: str, at: float, cores: float) -> Use:
     """A person at a notebook: minutes of work, minutes of thought."""
     for ago in range(60):
         window = math.floor(at / 90) - ago
-        if crc32(f"{seed}:{window}".encode()) % 3 == 0:
+        if chance(f"{seed}:{window}") < 1 / 3:
             if ago == 0:
                 return Use(0.45 + 0.1 * noise(seed, at, 90), cores * (0.2 + 0.7 * noise(seed, at, 6)), 0.03, at)
             return Use(0.45, 0.0, 0.0, (window + 1) * 90.0)
