@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from enum import Enum
 from typing import Any
@@ -27,6 +28,7 @@ class Part(str, Enum):
     CARDS = "cards"
     REGIONS = "regions"
     VERSION = "version"
+    ACCESS = "access"
     NODES = "nodes"
     PODS = "pods"
     NAMESPACES = "namespaces"
@@ -48,7 +50,7 @@ class Part(str, Enum):
 class Facts:
     """host, driver, cards and regions: this machine. The others: the cluster, each a list of objects.
 
-    version: the API server's gitVersion. logs: by component ("scheduler", "plugin"), the newest lines.
+    version: the API server's gitVersion. access: by the id of a Right, whether we have it. logs: by component ("scheduler", "plugin"), the newest lines.
     now: when the facts were read, Unix seconds. scope: what pods, quotas and PodGroups were narrowed to, in words
     ("namespace team-a"), "" when they are the whole cluster's.
     """
@@ -61,6 +63,7 @@ class Facts:
     cards: Reading[tuple[Card, ...]] = missing(_NOT_LOADED)
     regions: Reading[tuple[RegionFile, ...]] = missing(_NOT_LOADED)
     version: Reading[str] = missing(_NOT_LOADED)
+    access: Reading[Mapping[str, bool]] = missing(_NOT_LOADED)
     nodes: Reading[tuple[kube.Node, ...]] = missing(_NOT_LOADED)
     pods: Reading[tuple[kube.Pod, ...]] = missing(_NOT_LOADED)
     namespaces: Reading[tuple[kube.Namespace, ...]] = missing(_NOT_LOADED)

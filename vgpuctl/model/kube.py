@@ -166,8 +166,20 @@ class Pod(Struct, frozen=True):
     status: PodStatus = PodStatus()
 
 
+class ManagedField(Struct, frozen=True):
+    """Who changed which fields when; fieldsV1 is the set of fields."""
+
+    manager: str = ""
+    time: str | None = None
+    fields: dict[str, Any] | None = msgspec.field(name="fieldsV1", default=None)
+
+
+class ManagedMetadata(Metadata, frozen=True):
+    managed_fields: list[ManagedField] | None = None
+
+
 class ConfigMap(Struct, frozen=True):
-    metadata: Metadata = Metadata()
+    metadata: ManagedMetadata = ManagedMetadata()
     data: dict[str, str] | None = None
     binary_data: dict[str, str] | None = None
     immutable: bool | None = None

@@ -21,6 +21,11 @@ class VersionNumber:
         self.text = text.strip().removeprefix("v")
         self._key = (int(major), int(minor), int(patch or 0), _STAGES[stage], int(number or 0))
 
+    @property
+    def minor(self) -> int:
+        """The second number."""
+        return self._key[1]
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, VersionNumber) and self._key == other._key
 

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from vgpuctl.model import kube
+from vgpuctl.model.access import RIGHTS
 from vgpuctl.model.change import Change, Target
 from vgpuctl.model.delta import Delta
 from vgpuctl.model.facts import Part
@@ -59,7 +60,7 @@ class Cluster:
 
     @property
     def parts(self) -> frozenset[Part]:
-        return frozenset((*PARTS, Part.VERSION, Part.CONFIGMAPS, Part.WEBHOOKS, Part.LOGS))
+        return frozenset((*PARTS, Part.VERSION, Part.ACCESS, Part.CONFIGMAPS, Part.WEBHOOKS, Part.LOGS))
 
     def now(self) -> float:
         return time.time()
@@ -68,6 +69,7 @@ class Cluster:
         """One part; what the cluster does not give becomes a missing Reading with the reason."""
         special: dict[Part, Callable[[], Reading[Any]]] = {
             Part.VERSION: self._version,
+            Part.ACCESS: self._access,
             Part.CONFIGMAPS: self._configmaps,
             Part.WEBHOOKS: self._webhooks,
             Part.LOGS: self._logs,
@@ -159,7 +161,8 @@ class Cluster:
             group = f".{resource.group}" if resource.group else ""
             return missing(f"no permission to list {resource.plural}{group} {where}{hint}", path, denied=True)
         if refused.status == 404 and resource.owner != "Kubernetes":
-            return missing(f"{resource.owner} is not installed: the API server knows no {resource.plural}", path)
+            reason = f"{resource.owner} is not installed: the API server knows no {resource.plural}"
+            return missing(reason, path, absent=True)
         return missing("; ".join(refused.lines()), path)
 
     def _version(self) -> Reading[str]:
@@ -171,6 +174,16 @@ class Cluster:
             return missing("; ".join(problem.lines()), "/version", denied=denied)
         except msgspec.MsgspecError:
             return missing(f"{self.access.server} is no Kubernetes API server: its /version is not JSON", "/version")
+
+    def _access(self) -> Reading[dict[str, bool]]:
+        allowed: dict[str, bool] = {}
+        for right in RIGHTS:
+            namespace = self.namespace if right.namespaced else ""
+            reading = self.can(right.verb, right.resource, right.group, namespace)
+            if reading.value is None:
+                return reading.lost()
+            allowed[right.id] = reading.value
+        return known(allowed, "SelfSubjectAccessReview", self.now())
 
     def _configmaps(self) -> Reading[tuple[kube.ConfigMap, ...]]:
         """The ConfigMaps of the system's namespaces, our names anywhere, and the one that the scheduler names."""

@@ -1,0 +1,351 @@
+"""The parts of a vGPU pool as the API server shows them: nodes, scheduler, plugin, configuration.
+
+Upstream's manifests name things; other installers (Helm, GitOps) rename them. So each is told by several signs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from vgpuctl.model import annotation, kube
+from vgpuctl.model.document import Mapping, Scalar, find, read_yaml
+from vgpuctl.model.facts import Facts
+from vgpuctl.model.quantity import integer
+from vgpuctl.model.resource import ResourceNames, What
+from vgpuctl.model.version_number import VersionNumber
+
+SCHEDULER_NAMESPACE, SCHEDULER_CONFIGMAP = "volcano-system", "volcano-scheduler-configmap"
+DEVICE_CONFIGMAP, DEVICE_KEY = "volcano-vgpu-device-config", "device-config.yaml"
+NODE_CONFIGMAP, NODE_KEY = "volcano-vgpu-node-config", "config.json"
+PLUGIN_NAMESPACES = ("kube-system", "volcano-system")
+"""Where the plugin looks for its device configuration, in this order (docs/contract.md §2)."""
+
+_GPU_LABELS = ("nvidia.com/gpu.present", "feature.node.kubernetes.io/pci-10de.present", "nvidia.com/gpu.product")
+_ENDED = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True)
+class GpuNode:
+    """A node with its cards as the plugin registered them; register None: the annotation is not there."""
+
+    node: kube.Node
+    register: annotation.Register | None
+
+    @property
+    def name(self) -> str:
+        return self.node.metadata.name
+
+    @property
+    def cards(self) -> tuple[annotation.RegisteredCard, ...]:
+        return self.register.cards if self.register else ()
+
+
+def gpu_nodes(facts: Facts) -> list[GpuNode]:
+    """The nodes that have, or should have, vGPUs, by name. Raises Missing."""
+    names = resource_names(facts)
+    found = []
+    for node in facts.nodes.need():
+        text = node.metadata.annotation(annotation.REGISTER)
+        register = annotation.decode_register(text) if text is not None else None
+        if register is not None or _looks_like_gpu(node, names):
+            found.append(GpuNode(node, register))
+    return sorted(found, key=lambda item: item.name)
+
+
+def _looks_like_gpu(node: kube.Node, names: ResourceNames) -> bool:
+    labels = node.metadata.labels or {}
+    if any(labels.get(label, "false") != "false" for label in _GPU_LABELS):
+        return True
+    capacity = {**(node.status.capacity or {}), **(node.status.allocatable or {})}
+    return any(name in capacity for name in (*names.all, "nvidia.com/gpu"))
+
+
+def amount(values: dict[str, str] | None, name: str) -> int:
+    """A quantity of a node's allocatable or capacity as a whole number; 0 when it is absent or broken."""
+    return integer((values or {}).get(name, 0)) or 0
+
+
+def is_scheduler(pod: kube.PodSpec, metadata: kube.Metadata) -> bool:
+    """Volcano's scheduler, by label, container or image."""
+    return metadata.label("app") == "volcano-scheduler" or any(
+        container.name == "volcano-scheduler" or image_name(container.image) == "vc-scheduler"
+        for container in pod.containers
+    )
+
+
+def is_plugin(pod: kube.PodSpec, metadata: kube.Metadata) -> bool:
+    """Upstream's vGPU device plugin, by label, container or image."""
+    return metadata.label("name") == "volcano-device-plugin" or any(
+        container.name == "volcano-device-plugin" or image_name(container.image) == "volcano-vgpu-device-plugin"
+        for container in pod.containers
+    )
+
+
+def scheduler_pods(facts: Facts) -> list[kube.Pod]:
+    """The pods of Volcano's scheduler. Raises Missing."""
+    return [pod for pod in facts.pods.need() if is_scheduler(pod.spec, pod.metadata) and alive(pod)]
+
+
+def plugin_pods(facts: Facts) -> list[kube.Pod]:
+    """The pods of the device plugin. Raises Missing."""
+    return [pod for pod in facts.pods.need() if is_plugin(pod.spec, pod.metadata) and alive(pod)]
+
+
+def plugin_daemonsets(facts: Facts) -> list[kube.Workload]:
+    """The DaemonSets of the device plugin. Raises Missing."""
+    return [item for item in facts.daemonsets.need() if is_plugin(item.spec.template.spec, _template(item))]
+
+
+def _template(item: kube.Workload) -> kube.Metadata:
+    """The template's metadata; the object's own name counts where the template has no labels."""
+    metadata = item.spec.template.metadata
+    return metadata if metadata.labels else kube.Metadata(labels={"name": item.metadata.name})
+
+
+def image_name(image: str) -> str:
+    """The last part of an image's name, without tag and digest."""
+    return image.partition("@")[0].rpartition("/")[2].partition(":")[0]
+
+
+def image_version(image: str) -> VersionNumber | None:
+    """The version that an image's tag tells, None when it tells none."""
+    tag = image.partition("@")[0].rpartition("/")[2].partition(":")[2]
+    try:
+        return VersionNumber(tag)
+    except ValueError:
+        return None
+
+
+def volcano_version(facts: Facts) -> VersionNumber | None:
+    """The scheduler's version by its image; None when no pod or Deployment that was read tells one."""
+    specs = [pod.spec for pod in facts.pods.value or () if is_scheduler(pod.spec, pod.metadata)]
+    specs += [
+        item.spec.template.spec
+        for item in facts.deployments.value or ()
+        if is_scheduler(item.spec.template.spec, _template(item))
+    ]
+    versions = [
+        version
+        for spec in specs
+        for container in spec.containers
+        if container.name == "volcano-scheduler" or image_name(container.image) == "vc-scheduler"
+        if (version := image_version(container.image))
+    ]
+    return min(versions, default=None)
+
+
+def configmap(facts: Facts, namespace: str, name: str) -> kube.ConfigMap | None:
+    """One ConfigMap, None when there is none. Raises Missing when ConfigMaps are not known."""
+    return next(
+        (
+            item
+            for item in facts.configmaps.need()
+            if item.metadata.name == name and item.metadata.namespace == namespace
+        ),
+        None,
+    )
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text inside a ConfigMap."""
+
+    map: kube.ConfigMap
+    key: str
+    text: str
+
+    @property
+    def place(self) -> str:
+        return f"ConfigMap {self.map.metadata.namespace}/{self.map.metadata.name}"
+
+
+def text_in(item: kube.ConfigMap | None, key: str) -> Text | None:
+    """The text under a key; None when there is no such map or key."""
+    if item is None or key not in (item.data or {}):
+        return None
+    return Text(item, key, (item.data or {})[key])
+
+
+def plugin_config(facts: Facts) -> Text | None:
+    """The device configuration that the plugin reads. Raises Missing."""
+    for namespace in PLUGIN_NAMESPACES:
+        found = text_in(configmap(facts, namespace, DEVICE_CONFIGMAP), DEVICE_KEY)
+        if found:
+            return found
+    return None
+
+
+def node_config(facts: Facts) -> Text | None:
+    """The node configuration that is mounted into the plugin. Raises Missing."""
+    for item in facts.configmaps.need():
+        if item.metadata.name == NODE_CONFIGMAP and (found := text_in(item, NODE_KEY)):
+            return found
+    return None
+
+
+def scheduler_config(facts: Facts) -> Text | None:
+    """The scheduler's configuration: of the ConfigMap that its Deployment mounts, else of the usual one.
+
+    Raises Missing when ConfigMaps are not known.
+    """
+    mounted = mounted_config(facts)
+    if mounted:
+        return text_in(configmap(facts, mounted.namespace, mounted.name), mounted.key)
+    usual = [item for item in facts.configmaps.need() if item.metadata.name.endswith(SCHEDULER_CONFIGMAP)]
+    for item in usual:
+        for key in sorted(item.data or {}, key=lambda key: key != "volcano-scheduler.conf"):
+            if key.endswith(".conf"):
+                return text_in(item, key)
+    return None
+
+
+@dataclass(frozen=True)
+class Mounted:
+    """The ConfigMap key that the scheduler reads. key "": its arguments name no --scheduler-conf."""
+
+    deployment: str
+    namespace: str
+    name: str
+    key: str
+
+
+def mounted_config(facts: Facts) -> Mounted | None:
+    """What the scheduler's Deployment mounts and names as its configuration; None when no Deployment is known."""
+    for item in facts.deployments.value or ():
+        spec = item.spec.template.spec
+        if not is_scheduler(spec, _template(item)):
+            continue
+        volumes = {volume.name: volume for volume in spec.volumes or ()}
+        for container in spec.containers:
+            path = _argument(container, "--scheduler-conf")
+            for mount in container.volume_mounts or ():
+                volume = volumes.get(mount.name)
+                if path and volume and volume.config_map and path.startswith(mount.mount_path.rstrip("/") + "/"):
+                    name, key = str(volume.config_map.get("name", "")), path[len(mount.mount_path.rstrip("/")) + 1 :]
+                    return Mounted(item.metadata.name, item.metadata.namespace, name, _source_key(volume, key))
+        return Mounted(item.metadata.name, item.metadata.namespace, "", "")
+    return None
+
+
+def _source_key(volume: kube.Volume, path: str) -> str:
+    """The key behind a file of a mounted ConfigMap, whose `items` may rename it."""
+    items = (volume.config_map or {}).get("items") or []
+    return next((str(item.get("key")) for item in items if item.get("path") == path), path)
+
+
+def _argument(container: kube.Container, flag: str) -> str:
+    words = [word for text in (*(container.command or ()), *(container.args or ())) for word in text.split()]
+    for index, word in enumerate(words):
+        if word.startswith(f"{flag}="):
+            return str(word[len(flag) + 1 :])
+        if word == flag and index + 1 < len(words):
+            return str(words[index + 1])
+    return ""
+
+
+def device_values(text: str) -> Mapping | None:
+    """The `nvidia:` section of a device configuration, None when there is none."""
+    root = read_yaml(text)[0].root
+    section = find(root, "nvidia")
+    return section if isinstance(section, Mapping) else None
+
+
+def resource_names(facts: Facts) -> ResourceNames:
+    """The resource names in force: those of the device configuration, where it is known and has them."""
+    section = _section(facts)
+    usual = ResourceNames()
+    keys = {
+        "number": "resourceCountName",
+        "memory": "resourceMemoryName",
+        "percentage": "resourceMemoryPercentageName",
+        "cores": "resourceCoreName",
+    }
+    given = {field: scalar(section, key) for field, key in keys.items()}
+    return ResourceNames(
+        **{
+            field: value if isinstance(value, str) and value else usual.name(What(field))
+            for field, value in given.items()
+        }
+    )
+
+
+def memory_factor(facts: Facts) -> int | None:
+    """gpuMemoryFactor of the device configuration; None when it is not known or no positive number."""
+    value = scalar(_section(facts), "gpuMemoryFactor")
+    return int(value) if isinstance(value, (int, float)) and value >= 1 else None
+
+
+def _section(facts: Facts) -> Mapping | None:
+    if not facts.configmaps.known:
+        return None
+    found = plugin_config(facts)
+    return device_values(found.text) if found else None
+
+
+def scalar(section: Mapping | None, key: str) -> object:
+    """The value of a key that is a plain value; None for anything else."""
+    node = section.get(key) if section else None
+    return node.value if isinstance(node, Scalar) else None
+
+
+def alive(pod: kube.Pod) -> bool:
+    """Neither ended nor being deleted."""
+    return pod.status.phase not in _ENDED and not pod.metadata.deletion_timestamp
+
+
+def limits(container: kube.Container, names: ResourceNames) -> dict[What, object]:
+    """What a container asks for of the pool, from its limits (the scheduler reads nothing else)."""
+    found = {names.what(name): value for name, value in (container.resources.limits or {}).items()}
+    return {what: value for what, value in found.items() if what is not None}
+
+
+def is_vgpu_pod(pod: kube.Pod, names: ResourceNames) -> bool:
+    """Volcano's deviceshare looks at it: a main container has number or memory in its limits."""
+    return any(
+        What.NUMBER in asked or What.MEMORY in asked
+        for asked in (limits(container, names) for container in pod.spec.containers)
+    )
+
+
+def vgpu_pods(facts: Facts) -> Iterator[kube.Pod]:
+    """The vGPU pods that have not ended. Raises Missing."""
+    names = resource_names(facts)
+    return (pod for pod in facts.pods.need() if alive(pod) and is_vgpu_pod(pod, names))
+
+
+def allocations(pod: kube.Pod) -> annotation.Allocations | None:
+    """The vGPUs that the scheduler gave a pod; None when the annotation is absent."""
+    text = pod.metadata.annotation(annotation.IDS)
+    return None if text is None else annotation.decode_allocations(text)
+
+
+def full_name(metadata: kube.Metadata) -> str:
+    return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+
+
+def started(pod: kube.Pod, container: str = "") -> float | None:
+    """When a pod's container (the named one, else the one that started last) began to run, Unix seconds."""
+    times = []
+    for status in pod.status.container_statuses or ():
+        running = (status.state or {}).get("running")
+        if running and running.started_at and (not container or status.name == container):
+            times.append(annotation.decode_time(running.started_at))
+    known = [time for time in times if time is not None]
+    if known:
+        return max(known)
+    return annotation.decode_time(pod.status.start_time or "")
+
+
+def data_changed(item: kube.ConfigMap, keys: Iterable[str] = ()) -> float | None:
+    """When a ConfigMap's data was last changed, Unix seconds; None when it does not tell."""
+    times = []
+    for entry in item.metadata.managed_fields or ():
+        data = (entry.fields or {}).get("f:data")
+        touched = entry.fields is None or (
+            isinstance(data, dict) and (not keys or any(f"f:{key}" in data for key in keys))
+        )
+        if touched and entry.time:
+            times.append(annotation.decode_time(entry.time))
+    known = [time for time in times if time is not None]
+    return max(known) if known else annotation.decode_time(item.metadata.creation_timestamp or "")
