@@ -210,8 +210,8 @@ CHECKS = (
         (_HERE, _PROBE),
         _device_nodes,
         after=_AFTER,
-        explain="Programs open /dev/nvidiactl and /dev/nvidia<minor>. With systemd cgroups the links in /dev/char matter "
-        "too: without them `systemctl daemon-reload` takes the cards away from running containers, which then say "
+        explain="Programs open /dev/nvidiactl and /dev/nvidia<minor>. With systemd cgroups the links in /dev/char "
+        "matter too: without them `systemctl daemon-reload` takes the cards away from running containers, which then say "
         "`Failed to initialize NVML: Unknown Error`.",
     ),
     Check(
@@ -224,8 +224,8 @@ CHECKS = (
         _nvidia_uvm,
         fixable=True,
         after=_AFTER,
-        explain="CUDA needs the module nvidia-uvm and its device nodes; nothing loads it at start unless a CUDA program "
-        "ran on the host. Without it cuInit fails inside containers while nvidia-smi works.",
+        explain="CUDA needs the module nvidia-uvm and its device nodes; nothing loads it at start unless a CUDA "
+        "program ran on the host. Without it cuInit fails inside containers while nvidia-smi works.",
     ),
     Check(
         "unified-memory",

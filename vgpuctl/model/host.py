@@ -134,6 +134,7 @@ class Host:
         signs = [
             self.pci.map(lambda found: any(device.kind >> 16 == 3 for device in found)).value,
             self.cards.map(bool).value,
+            self.driver.known or None,
             self.nodes.map(lambda nodes: any(path[len("/dev/nvidia") :].isdigit() for path in nodes)).value,
         ]
         if any(signs):

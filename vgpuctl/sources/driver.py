@@ -13,14 +13,14 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from vgpuctl.model.card import Card, Driver, Library
-from vgpuctl.model.reading import Reading, known, missing
+from vgpuctl.model.reading import Reading, missing
 
 if TYPE_CHECKING:
     from vgpuctl.sources.nvml import Answer
@@ -142,14 +142,6 @@ class NvmlDriver:
             code = child.process.wait(timeout=1) if child else 0
         self.close()
         return f"the reader of NVML ended with {_ending(code)}"
-
-
-def read_driver(driver: NvmlDriver) -> tuple[Reading[Driver], Reading[tuple[Card, ...]]]:
-    """The driver with its libcuda, and the cards."""
-    found, cards = driver.read()
-    if found.value is None:
-        return found, cards
-    return known(replace(found.value, library=driver.library()), _SOURCE, found.at), cards
 
 
 def _ending(code: int) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from typing import Any
 
 from vgpuctl.model import smi
-from vgpuctl.model.card import Card, Driver
+from vgpuctl.model.card import Card, Driver, Library
 from vgpuctl.model.facts import Part
 from vgpuctl.model.reading import Reading, known, missing
-from vgpuctl.sources.driver import NvmlDriver, read_driver
+from vgpuctl.sources.driver import NvmlDriver
 from vgpuctl.sources.files import Files, LocalFiles
 from vgpuctl.sources.host import REGIONS, read_host
 from vgpuctl.sources.recorded import RecordedFiles
@@ -20,8 +21,10 @@ _Cards = tuple[Reading[Driver], Reading[tuple[Card, ...]]]
 
 
 class Machine:
-    """This machine, a tree under a directory of it, or one that was recorded. Each part is read once."""
+    """This machine, a tree under a directory of it, or one that was recorded. The driver is asked once until
+    `refresh`."""
 
+    scope = ""
     parts = frozenset({Part.HOST, Part.DRIVER, Part.CARDS, Part.REGIONS})
 
     def __init__(self, files: Files, driver: NvmlDriver | None = None, *, at: float | None = None) -> None:
@@ -32,6 +35,7 @@ class Machine:
         self._at = at
         self._lock = threading.Lock()
         self._cards: _Cards | None = None
+        self._library: Reading[Library] | None = None
 
     @classmethod
     def local(cls, root: str = "", deadline: float = 10.0) -> Machine:
@@ -57,12 +61,17 @@ class Machine:
         if part is Part.HOST:
             return known(read_host(self._files), self._files.name, self.now())
         if part is Part.DRIVER:
-            return self._read_cards()[0]
+            return self._read_driver()
         if part is Part.CARDS:
             return self._read_cards()[1]
         if part is Part.REGIONS and isinstance(self._files, LocalFiles):
             return read_regions(self._files.outer(REGIONS), self._files.outer("/"))
         return missing(f"{self.name} does not hold {part.value}", self.name)
+
+    def refresh(self) -> None:
+        """Lets the next reading ask the driver again."""
+        with self._lock:
+            self._cards = None
 
     def close(self) -> None:
         if self._driver:
@@ -71,8 +80,17 @@ class Machine:
     def _read_cards(self) -> _Cards:
         with self._lock:
             if self._cards is None:
-                self._cards = read_driver(self._driver) if self._driver else self._recorded_cards()
+                self._cards = self._driver.read() if self._driver else self._recorded_cards()
             return self._cards
+
+    def _read_driver(self) -> Reading[Driver]:
+        """The driver with its libcuda, which is looked at once."""
+        reading = self._read_cards()[0]
+        if reading.value is None or self._driver is None:
+            return reading
+        if self._library is None:
+            self._library = self._driver.library()
+        return known(replace(reading.value, library=self._library), reading.source, reading.at)
 
     def _recorded_cards(self) -> _Cards:
         text = self._files.read("/commands/nvidia-smi-q-x.txt", 16 << 20)
@@ -84,3 +102,8 @@ class Machine:
         except ValueError as error:
             return missing(f"{text.source}: {error}", text.source), missing(f"{text.source}: {error}", text.source)
         return known(driver, text.source), known(cards, text.source)
+
+
+def machine(root: str = "") -> tuple[Machine, ...]:
+    """This machine as the only source of a command."""
+    return (Machine.local(root),)
