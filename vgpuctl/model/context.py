@@ -6,6 +6,7 @@ not known is None, and a rule that needs it stays silent.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,8 +18,8 @@ from vgpuctl.model.version_number import VersionNumber
 
 @dataclass(frozen=True)
 class PoolNode:
-    """A node with like cards. memory: MiB of one card. model: as in the register annotation, without `NVIDIA-`.
-    mode: `hami-core`, `mig` or "" when unknown.
+    """The like cards of a node; a node with several types of cards is there once for each. memory: MiB of one card.
+    model: as in the register annotation, without `NVIDIA-`. mode: `hami-core`, `mig` or "" when unknown.
     split: vGPUs per card."""
 
     name: str
@@ -90,3 +91,38 @@ def _node(values: Mapping[str, Any]) -> PoolNode:
         mode=str(values.get("mode", "")),
         split=values.get("split"),
     )
+
+
+_GPUS = re.compile(r"(?:(\d+)\s*x\s*)?([A-Za-z][\w. -]*?)-(\d+)\s*(?:GB|G|GiB|Gi)?", re.IGNORECASE)
+_REAL: dict[tuple[str, int], int] = {
+    ("A10", 24): 23028,
+    ("A30", 24): 24576,
+    ("A100", 40): 40960,
+    ("A100", 80): 81920,
+    ("H100", 80): 81559,
+    ("H200", 141): 143771,
+    ("L40S", 48): 46068,
+    ("RTX 4090", 24): 24564,
+    ("T4", 16): 15360,
+    ("V100", 16): 16384,
+    ("V100", 32): 32768,
+}
+"""MiB that NVML tells of a card, by model and the GB of its name; others have 1024 MiB for each GB."""
+
+
+def gpu_list(text: str) -> tuple[PoolNode, ...]:
+    """The cards of `8xH100-80GB,4xV100-32GB`: one node for each part. Raises ValueError for what is not understood."""
+    nodes = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        match = _GPUS.fullmatch(part)
+        if not match:
+            raise ValueError(f"{part!r} is not understood: write COUNTxMODEL-MEMORY, such as 8xH100-80GB")
+        count, model, gigabytes = int(match.group(1) or 1), match.group(2), int(match.group(3))
+        memory = next(
+            (mib for (name, size), mib in _REAL.items() if size == gigabytes and name.lower() in model.lower()),
+            gigabytes * 1024,
+        )
+        nodes.append(PoolNode(part, count, part.partition("x")[2] or part, memory))
+    if not nodes:
+        raise ValueError("no card is named: write COUNTxMODEL-MEMORY, such as 8xH100-80GB")
+    return tuple(nodes)

@@ -55,6 +55,7 @@ class View:
 
 
 VIEWS: dict[str, str] = {
+    "Findings": "finding",
     "Usage": "usage",
     "Version": "version",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from vgpuctl.model.context import Context
@@ -140,7 +141,10 @@ def number_over_cards(container: Container, context: Context) -> Iterator[Hit]:
     nodes = candidates(container.template, context)
     if container.init or not found or not found.number or not nodes:
         return
-    most = max(node.cards for node in nodes)
+    cards: Counter[str] = Counter()
+    for node in nodes:
+        cards[node.name] += node.cards
+    most = max(cards.values())
     if found.number > most:
         yield at(
             found,

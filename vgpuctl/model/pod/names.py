@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-MODE: Final = "volcano.sh/vgpu-mode"
-USE_TYPE: Final = "nvidia.com/use-gputype"
-NO_USE_TYPE: Final = "nvidia.com/nouse-gputype"
-USE_UUID: Final = "volcano.sh/vgpu-use-gpuuuid"
-NO_USE_UUID: Final = "volcano.sh/vgpu-nouse-gpuuuid"
+from vgpuctl.model import annotation
+
+MODE: Final = annotation.MODE
+USE_TYPE: Final = annotation.USE_TYPE
+NO_USE_TYPE: Final = annotation.NO_USE_TYPE
+USE_UUID: Final = annotation.USE_UUID
+NO_USE_UUID: Final = annotation.NO_USE_UUID
 PODGROUP_POLICY: Final = "volcano.sh/vgpu-podgroup-policy"
 QUEUE: Final = "scheduling.volcano.sh/queue-name"
 
@@ -19,16 +21,15 @@ READ: Final = (MODE, USE_TYPE, NO_USE_TYPE, USE_UUID, NO_USE_UUID, PODGROUP_POLI
 """Annotations that users write and the scheduler reads, on the pod."""
 
 WRITTEN: Final = frozenset(
-    f"volcano.sh/{name}"
-    for name in (
-        "vgpu-node",
-        "vgpu-time",
-        "vgpu-ids-new",
-        "devices-to-allocate",
-        "bind-time",
-        "bind-phase",
-        "gpu-index",
-        "predicate-time",
+    (
+        annotation.NODE,
+        annotation.TIME,
+        annotation.IDS,
+        annotation.TO_ALLOCATE,
+        annotation.BIND_TIME,
+        annotation.BIND_PHASE,
+        "volcano.sh/gpu-index",
+        "volcano.sh/predicate-time",
     )
 )
 """Annotations that only the scheduler and the plugin write."""

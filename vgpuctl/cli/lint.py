@@ -1,0 +1,66 @@
+"""What `pod lint` and `quota lint` share: reading files, the context, the exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vgpuctl.cli.settings import Settings
+from vgpuctl.model.context import Context, gpu_list
+from vgpuctl.model.finding import Findings, Severity
+from vgpuctl.model.problem import Exit, Problem
+from vgpuctl.model.version_number import VersionNumber
+
+Files = Annotated[list[str] | None, typer.Argument(help="Files to lint; - is the standard input", metavar="FILE")]
+Volcano = Annotated[
+    str | None, typer.Option("--volcano-version", help="The Volcano that it is for, such as 1.15.1", metavar="VERSION")
+]
+Factor = Annotated[int | None, typer.Option("--factor", help="gpuMemoryFactor of the pool", metavar="N", min=1)]
+Gpus = Annotated[
+    str | None, typer.Option("--gpus", help="The pool's cards, such as 8xH100-80GB,4xV100-32GB", metavar="LIST")
+]
+Live = Annotated[bool, typer.Option("--live", help="Lint what the cluster (or the bundle) holds")]
+
+FORMS = ("table", "wide", "json", "yaml", "csv", "name")
+
+
+def read_files(files: Sequence[str]) -> list[tuple[str, str]]:
+    """The texts of files, `-` once for the standard input. Raises Problem (wrong use) for one that cannot be read."""
+    texts = []
+    for file in files:
+        try:
+            data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        except OSError as error:
+            raise Problem(f"cannot read {file}", str(error.strerror or error), exit_code=Exit.USAGE) from None
+        texts.append(("<stdin>" if file == "-" else file, data.decode("utf-8", "replace")))
+    return texts
+
+
+def with_options(context: Context, volcano: str | None, factor: int | None, gpus: str | None) -> Context:
+    """A context with what the options say of the pool. Raises Problem (wrong use) for what is not understood."""
+    try:
+        return replace(
+            context,
+            volcano=VersionNumber(volcano) if volcano else context.volcano,
+            factor=factor or context.factor,
+            nodes=gpu_list(gpus) if gpus else context.nodes,
+        )
+    except ValueError as error:
+        raise Problem(str(error), exit_code=Exit.USAGE) from None
+
+
+def verdict(findings: Findings, settings: Settings) -> Exit:
+    """Errors are findings, warnings too under --fail-on warn."""
+    bad = (Severity.ERROR, Severity.WARNING) if settings.fail_on == "warn" else (Severity.ERROR,)
+    return Exit.FINDINGS if findings.worst in bad else Exit.FINE
+
+
+def nothing_named(command: str) -> Problem:
+    return Problem(
+        "no file is named", remedy=f"vgpuctl {command} FILE…, - for the standard input, or --live", exit_code=Exit.USAGE
+    )

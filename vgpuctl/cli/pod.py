@@ -1,0 +1,56 @@
+"""`vgpuctl pod`: specs of pods and of what makes pods."""
+
+from __future__ import annotations
+
+from vgpuctl.cli.lint import FORMS, Factor, Files, Gpus, Live, Volcano, nothing_named, read_files, verdict, with_options
+from vgpuctl.cli.options import CONNECTION, OUTPUT, SOURCE, new_app, shared
+from vgpuctl.cli.settings import Settings
+from vgpuctl.cli.show import show
+from vgpuctl.model.problem import Exit
+
+app = new_app(no_args_is_help=True)
+
+
+@app.callback()
+def pod() -> None:
+    """Is this pod or job spec right?"""
+
+
+@app.command("lint")
+@shared(CONNECTION, SOURCE, OUTPUT, forms=FORMS)
+def lint_command(
+    settings: Settings,
+    files: Files = None,
+    live: Live = False,
+    volcano_version: Volcano = None,
+    factor: Factor = None,
+    gpus: Gpus = None,
+) -> Exit | None:
+    """Find what is wrong with the vGPU requests of Pods, Deployments, Jobs, Volcano Jobs and other workloads.
+
+    With --from BUNDLE, --demo or --live the pool is known, else tell of it by --volcano-version, --factor and --gpus;
+    a rule that needs more than is known stays silent.
+    """
+    from vgpuctl.model.context import Context
+    from vgpuctl.model.facts import Facts, Part
+    from vgpuctl.model.pod.lint import lint
+    from vgpuctl.tasks.lint import lint_facts, lint_texts
+
+    if not files and not live:
+        raise nothing_named("pod lint")
+    facts, context = Facts(), Context()
+    if live or settings.bundle or settings.demo:
+        from vgpuctl.cli.sources import sources
+        from vgpuctl.tasks.context import PARTS, context_of
+        from vgpuctl.tasks.load import load
+
+        facts = load(sources(settings), PARTS)
+        context = context_of(facts)
+    context = with_options(context, volcano_version, factor, gpus)
+    findings = (
+        lint_facts(lint, ((Part.PODS, "Pod", "v1"),), facts, context)
+        if live
+        else lint_texts(lint, read_files(files or ()), context)
+    )
+    show(findings, settings)
+    return verdict(findings, settings)
