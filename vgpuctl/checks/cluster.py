@@ -195,7 +195,6 @@ CHECKS = (
         (Part.ACCESS,),
         (Where.API,),
         access,
-        after=("api",),
         explain="Asked of the API server itself, by SelfSubjectAccessReviews; nothing is tried out.",
     ),
     Check(
@@ -206,7 +205,6 @@ CHECKS = (
         (Part.NODES, Part.CONFIGMAPS),
         (Where.API,),
         nodes,
-        after=("api",),
     ),
     Check(
         "renamed-resource",

@@ -50,9 +50,9 @@ class Part(str, Enum):
 class Facts:
     """host, driver, cards and regions: this machine. The others: the cluster, each a list of objects.
 
-    version: the API server's gitVersion. access: by the id of a Right, whether we have it. logs: by component ("scheduler", "plugin"), the newest lines.
-    now: when the facts were read, Unix seconds. scope: what pods, quotas and PodGroups were narrowed to, in words
-    ("namespace team-a"), "" when they are the whole cluster's.
+    version: the API server's gitVersion. access: by the id of a Right, whether we have it. logs: by component
+    ("scheduler", "plugin"), the newest lines. now: when the facts were read, Unix seconds. scope: what pods, quotas and
+    PodGroups were narrowed to, in words ("namespace team-a"), "" when they are the whole cluster's.
     """
 
     source: str = ""
