@@ -10,7 +10,7 @@ static CUresult allocate(size_t size, struct block **out) {
 	struct context *c = context_current();
 	if (!size)
 		return ERR_VALUE;
-	bool small = size < MIB;
+	bool small = size <= MIB;
 	if (size > UINT64_MAX / 2)
 		return ERR_MEMORY;
 	uint64_t bytes = small ? (size + SMALL_UNIT - 1) / SMALL_UNIT * SMALL_UNIT : (size + GRANULE - 1) / GRANULE * GRANULE;

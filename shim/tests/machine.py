@@ -1,0 +1,185 @@
+"""A simulated machine, containers on it, and processes in them that do as they are told.
+
+The simulated driver is the truth: `Machine.used` asks it from outside every container, without the shim.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import signal
+import subprocess
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SHIM = ROOT / "shim"
+BUILD = SHIM / "build"
+PROGRAMS = BUILD / "tests"
+MIB = 1 << 20
+
+OUT_OF_MEMORY = 2
+NOT_INITIALISED = 3
+ABSENT = -1  # this driver has no such function
+
+PASSED_ON = ("PATH", "HOME", "LANG", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS")
+
+
+def library() -> Path:
+    """The shim under test: VGPU_LIBRARY, else the one that `make -C shim` built for this machine."""
+    named = os.environ.get("VGPU_LIBRARY")
+    return Path(named) if named else BUILD / "x86_64" / "libvgpu.so"
+
+
+class Actor:
+    """A process running programs/actor.c. Every method gives the driver's result code first."""
+
+    def __init__(self, command: list[str], env: dict[str, str]) -> None:
+        self.process = subprocess.Popen(
+            command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
+        )
+        self.stderr: list[str] = []
+        self._reader = threading.Thread(target=self._read_stderr, daemon=True)
+        self._reader.start()
+
+    def _read_stderr(self) -> None:
+        assert self.process.stderr
+        self.stderr.extend(self.process.stderr)
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def send(self, *words: object) -> None:
+        assert self.process.stdin
+        self.process.stdin.write(" ".join(map(str, words)) + "\n")
+        self.process.stdin.flush()
+
+    def receive(self) -> tuple[int, list[str]]:
+        assert self.process.stdout
+        line = self.process.stdout.readline()
+        if not line:
+            code = self.process.wait(10)
+            self._reader.join(2)
+            raise AssertionError(f"the process ended with {code}: {''.join(self.stderr)[-2000:]}")
+        code, *values = line.split()
+        return int(code), values
+
+    def ask(self, *words: object) -> tuple[int, list[str]]:
+        """Send one command; its result code and values."""
+        self.send(*words)
+        return self.receive()
+
+    def do(self, *words: object) -> int:
+        return self.ask(*words)[0]
+
+    def ok(self, *words: object) -> list[str]:
+        code, values = self.ask(*words)
+        assert code == 0, f"{' '.join(map(str, words))}: {code}; {''.join(self.stderr)[-2000:]}"
+        return values
+
+    def start(self, device: int = 0) -> Actor:
+        """cuInit and the primary context."""
+        self.ok("init")
+        self.ok("retain", device)
+        return self
+
+    def info(self) -> tuple[int, int]:
+        """Free and total bytes as the program sees them."""
+        free, total = self.ok("info")
+        return int(free), int(total)
+
+    def quit(self) -> int:
+        with contextlib.suppress(OSError, ValueError):
+            self.send("quit")
+        return self.process.wait(20)
+
+    def kill(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(10)
+
+
+@dataclass
+class Machine:
+    """Simulated cards with a state of their own under `directory`."""
+
+    directory: Path
+    gpus: str = "1xT4-16GB"
+    driver: str = "580.159.04"
+    actors: list[Actor] = field(default_factory=list)
+    _watcher: subprocess.Popen[str] | None = None
+    _numbers: itertools.count[int] = field(default_factory=itertools.count)
+
+    @property
+    def env(self) -> dict[str, str]:
+        """What every process on the machine has: no limits, no shim."""
+        kept = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        return kept | {
+            "LD_LIBRARY_PATH": str(BUILD / "fake" / self.driver),
+            "VGPUCTL_FAKE_GPUS": self.gpus,
+            "VGPUCTL_FAKE_STATE": str(self.directory / "machine.state"),
+        }
+
+    def used(self, card: int = 0) -> dict[int, int]:
+        """The card's processes: bytes by pid."""
+        if self._watcher is None:
+            self._watcher = subprocess.Popen(
+                [PROGRAMS / "watcher"], env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+            )
+        assert self._watcher.stdin
+        assert self._watcher.stdout
+        self._watcher.stdin.write("\n")
+        text = self._watcher.stdout.readline().rstrip("\n").split(" ")[card].split(":")[1]
+        return {int(pid): int(used) for pid, used in (entry.split("=") for entry in text.split(",") if entry)}
+
+    def container(self, **limits: str) -> Container:
+        """A container with these environment variables and a region file of its own."""
+        directory = self.directory / f"container{next(self._numbers)}"
+        directory.mkdir()
+        return Container(self, directory, limits)
+
+    def actor(self, how: str = "getproc", env: dict[str, str] | None = None, program: str = "actor") -> Actor:
+        """An actor outside every container, or with the environment given."""
+        actor = Actor([str(PROGRAMS / program), how], self.env if env is None else env)
+        self.actors.append(actor)
+        return actor
+
+    def close(self) -> None:
+        for actor in self.actors:
+            if actor.process.poll() is None:
+                actor.process.kill()
+            actor.process.wait(10)
+        if self._watcher:
+            self._watcher.kill()
+            self._watcher.wait(10)
+
+
+@dataclass
+class Container:
+    """The contract's environment: limits, the region's path, the shim by LD_PRELOAD."""
+
+    machine: Machine
+    directory: Path
+    limits: dict[str, str]
+
+    @property
+    def region(self) -> Path:
+        return self.directory / "vgpu.cache"
+
+    @property
+    def env(self) -> dict[str, str]:
+        return self.machine.env | {
+            "LD_PRELOAD": str(library()),
+            "CUDA_DEVICE_MEMORY_SHARED_CACHE": str(self.region),
+            **self.limits,
+        }
+
+    def actor(self, how: str = "getproc", program: str = "actor", **more: str) -> Actor:
+        return self.machine.actor(how, self.env | more, program)
+
+    def run(self, *command: object, timeout: float = 60, **more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(c) for c in command], env=self.env | more, capture_output=True, text=True, timeout=timeout, check=False
+        )
