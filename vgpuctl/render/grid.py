@@ -5,6 +5,7 @@ It writes plain lines itself instead of building rich objects: a table of 40,000
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -16,6 +17,7 @@ from vgpuctl.render.view import Cell, Column
 GAP = "  "
 SGR = {"good": "32", "warn": "33", "bad": "1;31", "dim": "2", "strong": "1", "title": "1;36", "cursor": "7"}
 """Styles of Cells as the numbers of the terminal's escape sequence."""
+_ESCAPE = re.compile(r"(\x1b\[[0-9;]*m)")
 _BAR = 8
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _SPARKS = "▁▂▃▄▅▆▇█"
@@ -52,6 +54,21 @@ def cut(text: str, columns: int, ascii_only: bool = False) -> str:
     return "".join(kept) + mark if columns > 0 else ""
 
 
+def clip(text: str, columns: int) -> str:
+    """A painted line in at most so many columns."""
+    kept, used = [], 0
+    for part in _ESCAPE.split(text):
+        if part.startswith("\x1b"):
+            kept.append(part)
+            continue
+        for char in part:
+            used += _char_width(char)
+            if used > columns:
+                break
+            kept.append(char)
+    return "".join(kept)
+
+
 def paint(text: str, style: str, terminal: Terminal) -> str:
     """The text in a style, if the terminal may be coloured."""
     return f"\x1b[{SGR[style]}m{text}\x1b[0m" if style and terminal.colour and text else text
@@ -73,13 +90,21 @@ def spark(ratios: Iterable[float | None], terminal: Terminal) -> str:
     return "".join(" " if r is None else levels[int(max(0.0, min(r, 1.0)) * (len(levels) - 1) + 0.5)] for r in ratios)
 
 
-def lines(columns: Sequence[Column], rows: Iterable[Any], terminal: Terminal) -> Iterator[str]:
-    """The header and the rows, fitted to the terminal's width, without blanks at the end."""
+def lines(
+    columns: Sequence[Column], rows: Iterable[Any], terminal: Terminal, least: dict[str, int] | None = None
+) -> Iterator[str]:
+    """The header and the rows, fitted to the terminal's width, without blanks at the end.
+
+    least: by header, how wide columns were; it is kept up to date, so that a table drawn again does not jump.
+    """
     table = [[_cell(column.cell(row), terminal) for column in columns] for row in rows]
     natural = [
         max(len(column.header), max((_width_of(row[i]) for row in table), default=0))
         for i, column in enumerate(columns)
     ]
+    if least is not None:
+        natural = [max(size, least.get(column.header, 0)) for size, column in zip(natural, columns, strict=True)]
+        least |= {column.header: size for size, column in zip(natural, columns, strict=True)}
     kept, widths = fit(columns, natural, terminal.width)
     chosen = [columns[i] for i in kept]
     yield line([Cell(column.header, "strong") for column in chosen], chosen, widths, terminal)

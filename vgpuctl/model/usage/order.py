@@ -18,9 +18,11 @@ Keys = tuple[tuple["Sort", bool], ...]
 
 @dataclass(frozen=True)
 class Sort:
-    """A sort key. value: what is compared, None for unknown (always last). descending: the natural direction."""
+    """A sort key. letter: its key on the live screen. value: what is compared, None for unknown (always last).
+    descending: the natural direction."""
 
     name: str
+    letter: str
     about: str
     value: Key
     descending: bool = True
@@ -45,21 +47,25 @@ def _name(row: Row) -> Any:
     return ((row.queue or "") if row.level == "queue" else "", row.namespace or "", row.pod or "")
 
 
+def _since(last_kernel: float | None) -> float | None:
+    return None if last_kernel is None else -last_kernel
+
+
 SORTS = {
     sort.name: sort
     for sort in (
-        Sort("name", "node, card, namespace and pod", _name, descending=False),
-        Sort("memory", "memory used", lambda row: row.memory_used),
-        Sort("share", "memory used over its limit", lambda row: row.share),
-        Sort("allocated", "memory booked by the scheduler", lambda row: row.memory_allocated),
-        Sort("cores", "compute used", lambda row: row.cores_used),
-        Sort("busy", "share of time with a kernel running", lambda row: row.busy),
-        Sort("throttled", "share of time held back", lambda row: row.throttled),
-        Sort("kernel", "time since the last kernel", lambda row: None if row.last_kernel is None else -row.last_kernel),
-        Sort("vgpus", "number of vGPUs", lambda row: row.vgpus),
-        Sort("free", "largest vGPU that still fits", lambda row: row.memory_free),
-        Sort("pod", "namespace and pod", lambda row: (row.namespace or "", row.pod or ""), descending=False),
-        Sort("queue", "queue", lambda row: row.queue, descending=False),
+        Sort("name", "n", "node, card, namespace and pod", _name, descending=False),
+        Sort("memory", "m", "memory used", lambda row: row.memory_used),
+        Sort("share", "s", "memory used over its limit", lambda row: row.share),
+        Sort("allocated", "a", "memory booked by the scheduler", lambda row: row.memory_allocated),
+        Sort("cores", "c", "compute used", lambda row: row.cores_used),
+        Sort("busy", "b", "share of time with a kernel running", lambda row: row.busy),
+        Sort("throttled", "t", "share of time held back", lambda row: row.throttled),
+        Sort("kernel", "k", "time since the last kernel", lambda row: _since(row.last_kernel)),
+        Sort("vgpus", "v", "number of vGPUs", lambda row: row.vgpus),
+        Sort("free", "f", "largest vGPU that still fits", lambda row: row.memory_free),
+        Sort("pod", "p", "namespace and pod", lambda row: (row.namespace or "", row.pod or ""), descending=False),
+        Sort("queue", "u", "queue", lambda row: row.queue, descending=False),
     )
 }
 

@@ -14,7 +14,7 @@ State = Literal[
 runs yet. ending: being deleted. free: a card without vGPUs. The rest: nodes and cards."""
 
 
-class Row(Item, frozen=True):
+class Row(Item, frozen=True, kw_only=True):
     """A node, a card, a vGPU, a process, or a group of vGPUs. Memory is in bytes, cores in cards.
 
     vgpus: how many vGPUs the row stands for. slots: into how many its cards can be divided. cards: how many cards.
@@ -76,6 +76,14 @@ class Row(Item, frozen=True):
         return self.memory_limit if self.memory_limit is not None else self.memory_allocated
 
     @property
+    def load(self) -> float | None:
+        """How hard it computes, 0 to 1: a node or card by the driver, else of the compute that it may use."""
+        if self.level in ("node", "card") and self.busy is not None:
+            return self.busy
+        cap = self.cores_cap
+        return min(self.cores_used / cap, 1.0) if self.cores_used is not None and cap else None
+
+    @property
     def share(self) -> float | None:
         """Used memory over `cap`; None when either is unknown or there is no cap."""
         cap = self.cap
@@ -89,7 +97,7 @@ class Row(Item, frozen=True):
         return self.cores_limit if self.cores_limit is not None else self.cores_allocated
 
 
-class PendingPod(Item, frozen=True):
+class PendingPod(Item, frozen=True, kw_only=True):
     """A pod that asks for vGPUs and is on no node yet. since: Unix seconds of its creation."""
 
     namespace: str
@@ -99,7 +107,7 @@ class PendingPod(Item, frozen=True):
     since: float | None = None
 
 
-class Totals(Item, frozen=True):
+class Totals(Item, frozen=True, kw_only=True):
     """Sums over the rows shown. largest_free: the largest vGPU that any one card could still take, and where."""
 
     nodes: int | None = None
@@ -120,7 +128,7 @@ class Totals(Item, frozen=True):
     partial: bool = False
 
 
-class Usage(Output, frozen=True):
+class Usage(Output, frozen=True, kw_only=True):
     """Who uses what. at: when it was read, Unix seconds. rows: groups, each followed by what is in it.
     notes: what could not be read, one sentence each."""
 

@@ -30,12 +30,12 @@ def mean(values: Iterable[float | None]) -> float | None:
 
 def group_row(level: Level, vgpus: list[Row], holdings: Holdings, identity: object) -> Row:
     """The row of a group: what its vGPUs sum up to, and for a node or a card what is its own."""
-    running = [row for row in vgpus if row.state != "waiting"]
+    running = list(filter(_counts, vgpus))
     memory, memory_partial = add([row.memory_used for row in running])
     cores, cores_partial = add([row.cores_used for row in running])
     kernels = [row.last_kernel for row in vgpus if row.last_kernel is not None]
     ages = [row.at for row in vgpus if row.at is not None]
-    none = not running and (bool(vgpus) or holdings.whole)
+    none = not vgpus and holdings.whole
     values: dict[str, Any] = {
         "vgpus": sum(row.vgpus or 0 for row in vgpus),
         "memory_used": 0 if none else memory,
@@ -77,6 +77,11 @@ def group_row(level: Level, vgpus: list[Row], holdings: Holdings, identity: obje
     )
 
 
+def _counts(row: Row) -> bool:
+    """A vGPU whose container has not started is no gap in a sum."""
+    return row.state != "waiting" or row.memory_used is not None
+
+
 _NAMES: dict[Level, tuple[str, ...]] = {
     "pod": ("namespace", "pod", "queue", "node"),
     "namespace": ("namespace", "queue"),
@@ -116,7 +121,7 @@ def totals(holdings: Holdings, vgpus: list[Row], pending: list[PendingPod], want
     """Sums over everything shown."""
     cards = [card for card in holdings.cards.values() if not wanted.nodes or card.node in wanted.nodes]
     nodes = [node for node in holdings.nodes.values() if not wanted.nodes or node.node in wanted.nodes]
-    used, partial = add([row.memory_used for row in vgpus if row.state != "waiting"])
+    used, partial = add([row.memory_used for row in filter(_counts, vgpus)])
     free = [card for card in cards if card.memory_free is not None]
     largest = max(free, key=lambda card: card.memory_free or 0, default=None)
     return Totals(
