@@ -297,6 +297,6 @@ CHECKS = (
         (Part.DAEMONSETS,),
         (Where.API,),
         monitor_path,
-        explain="Upstream's manifest gives the monitor HOOK_PATH=/tmp/vgpu; the plugin writes under /usr/local/vgpu/vgpu.",
+        explain="Upstream's manifest has HOOK_PATH=/tmp/vgpu in the monitor; the plugin writes under /usr/local.",
     ),
 )
