@@ -125,7 +125,7 @@ def _with_options(
 def _annotation(option: Shared, forms: tuple[str, ...]) -> Any:
     """The annotation that Typer reads. The forms that a command knows are choices of its -o."""
     choices = forms if option.name == "output" else ()
-    kind = Literal.__getitem__(choices) if choices else option.type
+    kind: Any = Literal.__getitem__(choices) if choices else option.type
     metavar = None if choices else option.metavar
     info = typer.Option(*option.flags, help=option.help, metavar=metavar, rich_help_panel=option.group)
     return Annotated[kind | None, info]

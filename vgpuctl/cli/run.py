@@ -1,0 +1,71 @@
+"""`vgpuctl run`: any program under a limit, on this machine, without a cluster.
+
+The program takes this process's place, so signals, the terminal and the exit code are its own.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from vgpuctl.cli.options import new_app
+from vgpuctl.cli.show import note
+from vgpuctl.model.problem import Exit, Problem
+from vgpuctl.model.quantity import MIB, show_mib, size
+from vgpuctl.model.run import Limits
+from vgpuctl.tasks import run as task
+
+NOT_EXECUTABLE, NOT_FOUND = 126, 127
+
+app = new_app(context_settings={"allow_interspersed_args": False, "help_option_names": ["-h", "--help"]})
+
+
+@app.command()
+def run(
+    command: Annotated[list[str], typer.Argument(metavar="CMD [ARG]...", help="The program, after --")],
+    memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory limit on each card, such as 4Gi")] = "",
+    cores: Annotated[int | None, typer.Option(min=1, max=100, help="Percent of each card's compute")] = None,
+    gpu: Annotated[str, typer.Option(metavar="N|UUID", help="The card to use [all]")] = "",
+    simulate: Annotated[str, typer.Option(metavar="SPEC", help="Simulated cards, such as 2xT4-16GB")] = "",
+) -> None:
+    """Run a program under a memory and a core limit.
+
+    vgpuctl run --memory 4Gi -- python train.py
+    """
+    limits = Limits(_bytes(memory) if memory else None, cores, gpu)
+    try:
+        prepared = task.prepare(command, limits, simulate, os.environ)
+    except Problem as problem:
+        for number, line in enumerate(problem.lines()):
+            note(line if number else f"error: {line}")
+        raise typer.Exit(task.OWN_FAILURE) from None
+    if cores is not None:
+        note("warning: --cores is written to the region, but this version does not enforce it yet")
+    sys.stdout.flush()
+    try:
+        os.execvpe(command[0], list(prepared.command), prepared.environment)
+    except OSError as error:
+        prepared.forget()
+        missing = isinstance(error, FileNotFoundError)
+        note(f"error: {command[0]}: {'not found' if missing else error.strerror}")
+        raise typer.Exit(NOT_FOUND if missing else NOT_EXECUTABLE) from None
+
+
+def _bytes(memory: str) -> int:
+    try:
+        amount = size(memory)
+    except ValueError as error:
+        raise Problem(f"--memory: {error}", exit_code=Exit.USAGE) from None
+    if amount.percent is not None:
+        raise Problem(
+            "--memory: a percentage needs a card's size", remedy="write a size such as 4Gi", exit_code=Exit.USAGE
+        )
+    mib = amount.mib if amount.mib is not None else amount.units or 0
+    if amount.units is not None:
+        note(f"--memory {memory} is taken as MiB: {show_mib(mib)}")
+    if not mib:
+        raise Problem("--memory 0 would be no limit", remedy="leave --memory out for that", exit_code=Exit.USAGE)
+    return mib * MIB

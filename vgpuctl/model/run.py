@@ -1,0 +1,71 @@
+"""Running one program under a limit on this machine, without a cluster: what it asks for and what it is told.
+
+The environment is the one that a container gets (docs/contract.md §5), so the library sees no difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from vgpuctl.model.output import Item
+
+
+@dataclass(frozen=True)
+class Limits:
+    """memory: bytes per card, None for no limit. cores: percent of a card, None for no limit. gpu: an index or a UUID,
+    "" for all cards."""
+
+    memory: int | None = None
+    cores: int | None = None
+    gpu: str = ""
+
+
+class RunState(Item, frozen=True, kw_only=True):
+    """What `run` leaves beside its region for `top`: the process, what it is and whose NVML to ask.
+
+    started: field 22 of /proc/PID/stat, which tells a reused pid. nvml: directory of a simulated libnvidia-ml.so.1, ""
+    for the real one; cards: the simulated cards, as the fake driver is told them.
+    """
+
+    pid: int
+    started: int
+    command: list[str]
+    nvml: str = ""
+    cards: str = ""
+
+
+def environment(
+    before: Mapping[str, str], limits: Limits, library: str, region: str, simulated: tuple[str, str] | None
+) -> dict[str, str]:
+    """The program's environment. library: path of the shim. region: path of the region file to use.
+    simulated: the directory of the fake driver and the cards it shall show."""
+    after = dict(before)
+    after["LD_PRELOAD"] = ":".join([library, *filter(None, [before.get("LD_PRELOAD")])])
+    after["CUDA_DEVICE_MEMORY_SHARED_CACHE"] = region
+    after["GPU_CORE_UTILIZATION_POLICY"] = "force"
+    for name in [name for name in after if name.startswith(("CUDA_DEVICE_MEMORY_LIMIT", "CUDA_DEVICE_SM_LIMIT"))]:
+        del after[name]
+    if limits.memory is not None:
+        after["CUDA_DEVICE_MEMORY_LIMIT"] = str(limits.memory)
+    if limits.cores is not None:
+        after["CUDA_DEVICE_SM_LIMIT"] = str(limits.cores)
+    if limits.gpu:
+        after["CUDA_VISIBLE_DEVICES"] = limits.gpu
+    if simulated:
+        directory, cards = simulated
+        after["LD_LIBRARY_PATH"] = ":".join([directory, *filter(None, [before.get("LD_LIBRARY_PATH")])])
+        after["VGPUCTL_FAKE_GPUS"] = cards
+    return after
+
+
+def encode(state: RunState) -> bytes:
+    """The state as the text of its file."""
+    return msgspec.json.encode(state)
+
+
+def decode(data: bytes) -> RunState:
+    """The state from the text of its file. Raises msgspec.DecodeError for anything else."""
+    return msgspec.json.decode(data, type=RunState)
