@@ -211,7 +211,7 @@ CHECKS = (
         _device_nodes,
         after=_AFTER,
         explain="Programs open /dev/nvidiactl and /dev/nvidia<minor>. With systemd cgroups the links in /dev/char "
-        "matter too: without them `systemctl daemon-reload` takes the cards away from running containers, which then say "
+        "matter too: without them `systemctl daemon-reload` takes the cards from running containers, which then say "
         "`Failed to initialize NVML: Unknown Error`.",
     ),
     Check(

@@ -74,12 +74,17 @@ def settings_from(before: Mapping[str, Any], after: Mapping[str, Any]) -> Settin
     return settings
 
 
+def seconds(text: str, place: str) -> float:
+    """A time such as 10s, 500ms or 1m, in seconds. Raises Problem (wrong use), naming the place."""
+    match = _TIME.fullmatch(text.strip())
+    if not match:
+        raise _wrong(place, text, "a time such as 10s, 500ms or 1m")
+    return float(match.group(1)) * _SECONDS[match.group(2)]
+
+
 def _convert(name: str, kind: Any, value: Any, place: str) -> Any:
     if name == "request_timeout":
-        match = _TIME.fullmatch(str(value).strip())
-        if not match:
-            raise _wrong(place, value, "a time such as 10s, 500ms or 1m")
-        return float(match.group(1)) * _SECONDS[match.group(2)]
+        return seconds(str(value), place)
     if kind == "bool":
         word = str(value).strip().lower()
         if word not in _TRUE | _FALSE:

@@ -26,6 +26,7 @@ FORMS = {
     for form in (
         Form("table", "table", "for people"),
         Form("wide", "wide", "for people, with raw units and more columns"),
+        Form("short", "short", "a few lines to paste into a message"),
         Form("json", "json", "for machines, with a schema"),
         Form("yaml", "yaml", "the same as YAML"),
         Form("name", "name", "names only, one a line"),

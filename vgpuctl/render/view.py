@@ -16,7 +16,7 @@ from vgpuctl.render.terminal import Terminal
 
 
 class Cell(NamedTuple):
-    """A text and its meaning. style: one of `good`, `warn`, `bad`, `dim`, `strong`, or "" (colour follows from it).
+    """A text and its meaning. style: one of `good`, `info`, `warn`, `bad`, `dim`, `strong`, or "" (colour follows from it).
     bar: a ratio that a terminal also shows as a bar before the text."""
 
     text: str
@@ -39,11 +39,22 @@ class Column:
     drop: int = 0
 
 
+class Case(NamedTuple):
+    """A test case of a report. outcome: passed, failure, error (could not find out) or skipped. text: its message and
+    details, lines."""
+
+    group: str
+    name: str
+    outcome: str
+    text: Sequence[str] = ()
+
+
 @dataclass(frozen=True)
 class View:
     """rows: the rows of an Output. name: the object name of a row for `-o name`, "" for rows without one.
     footer: lines below the table. records: structs whose fields are the columns of CSV, instead of `columns`.
-    draw: a drawing of its own instead of the table, as rich renderables (used by table and wide)."""
+    draw: a drawing of its own instead of the table, as rich renderables (used by table and wide).
+    short: lines to paste into a message, without colour. cases: what a test report holds."""
 
     rows: Callable[[Any], Sequence[Any]]
     columns: tuple[Column, ...] = ()
@@ -52,9 +63,14 @@ class View:
     records: Callable[[Any], Sequence[Any]] | None = None
     empty: str = ""
     draw: Callable[[Any, Terminal, bool], Any] | None = None
+    short: Callable[[Any], Sequence[str]] | None = None
+    cases: Callable[[Any], Sequence[Case]] | None = None
 
 
 VIEWS: dict[str, str] = {
+    "CheckExplanation": "doctor",
+    "CheckList": "doctor",
+    "DoctorReport": "doctor",
     "Findings": "finding",
     "Usage": "usage",
     "Version": "version",

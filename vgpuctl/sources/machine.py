@@ -68,6 +68,10 @@ class Machine:
             return read_regions(self._files.outer(REGIONS), self._files.outer("/"))
         return missing(f"{self.name} does not hold {part.value}", self.name)
 
+    def has_gpu(self) -> bool:
+        """Whether any sign of an NVIDIA GPU is here; False too when nothing could be read."""
+        return read_host(self._files).has_gpu is True
+
     def refresh(self) -> None:
         """Lets the next reading ask the driver again."""
         with self._lock:

@@ -1,0 +1,102 @@
+"""A healthy GPU node as facts, to be changed in one thing by each test: the H200 node of tests/data/captures."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from vgpuctl.model import proc, smi
+from vgpuctl.model.card import Library
+from vgpuctl.model.cdi import CdiSpec
+from vgpuctl.model.facts import Facts
+from vgpuctl.model.host import Host, PciDevice, Security, Space, Stat
+from vgpuctl.model.reading import Reading, known, missing
+from vgpuctl.model.runtime import Containerd, Handler, Kubelet, Toolkit
+
+CAPTURES = Path(__file__).parent.parent / "data" / "captures"
+CAPTURED: dict[str, Any] = json.loads((CAPTURES / "facts.json").read_text(encoding="utf-8"))
+TEXTS: dict[str, str] = CAPTURED["node"]
+UUID = "GPU-5e1f0c2a-7d34-4b9e-8a61-c0ffee200001"
+GIB = 1 << 30
+UNREAD: Reading[Any] = missing("permission denied", "/somewhere", denied=True)
+
+
+def absent(path: str) -> Reading[Any]:
+    """A file that is known not to exist."""
+    return missing(f"{path}: No such file or directory", path, absent=True)
+
+
+def healthy() -> Facts:
+    """A node on which every check of a machine passes or does not apply."""
+    driver, cards = smi.xml(TEXTS["nvidia-smi -q -x"])
+    library = known(Library("/usr/lib/x86_64-linux-gnu/libcuda.so.580.159.04", "580.159.04", "13.0"), "libcuda.so.1")
+    return Facts(
+        source="this node gpu-1",
+        now=1_796_093_900.0,
+        host=known(_host(), "gpu-1"),
+        driver=known(replace(driver, library=library), "NVML"),
+        cards=known(cards, "NVML"),
+    )
+
+
+def _host() -> Host:
+    listed = proc.listing(TEXTS["ls -l /dev/nvidia* /dev/char 2>&1 | grep -i nvid"])
+    nodes = {row.name: Stat("char", row.mode, 0, 0, row.size, row.minor or 0) for row in listed}
+    nvidia = Handler("nvidia", "/usr/bin/nvidia-container-runtime", True)
+    containerd = Containerd(("/etc/containerd/config.toml",), 2, "nvidia", (nvidia,))
+    return Host(
+        name="gpu-1",
+        container=known("", "/"),
+        kernel=known("6.18.44", "/proc/sys/kernel/osrelease"),
+        pci=known((PciDevice("0000:00:06.0", 0x10DE, 0x2335, 0x030200),), "/sys/bus/pci/devices"),
+        modules=known(proc.modules(TEXTS["cat /proc/modules | grep -i nvidia"]), "/proc/modules"),
+        majors=known(proc.character_majors(TEXTS["cat /proc/devices | grep -i nvid"]), "/proc/devices"),
+        nodes=known(nodes, "/dev"),
+        links=known({"195:0": "../nvidia0", "195:255": "../nvidiactl"}, "/dev/char"),
+        driver=known(proc.module_version(TEXTS["cat /proc/driver/nvidia/version"]), "/proc/driver/nvidia/version"),
+        params=known(proc.pairs(TEXTS["cat /proc/driver/nvidia/params"]), "/proc/driver/nvidia/params"),
+        cards=known((proc.card_info(TEXTS["cat /proc/driver/nvidia/gpus/*/information"]),), "/proc/driver/nvidia/gpus"),
+        uuids=known((UUID,), "/proc/driver/nvidia/gpus"),
+        xids=known((), "dmesg"),
+        fabric_manager=absent("systemctl"),
+        security=known(Security("off", False), "/sys/fs/selinux/enforce"),
+        spaces=known({"/tmp": Space(400 * GIB, 200 * GIB, 10**7, 9 * 10**6)}, "statvfs"),
+        tmp=known(Stat("directory", 0o1777), "/tmp"),
+        engines=known({"containerd": "1.7.24"}, "containerd --version"),
+        kubelet=known(
+            Kubelet(
+                "kubelet", "/var/lib/kubelet", "/var/lib/kubelet/config.yaml", "systemd", "/var/lib/kubelet/config.yaml"
+            ),
+            "/var/lib/kubelet/config.yaml",
+        ),
+        containerd=known(containerd, "/etc/containerd/config.toml"),
+        docker=absent("/etc/docker/daemon.json"),
+        crio=absent("/etc/crio/crio.conf"),
+        toolkit=known(
+            Toolkit("/etc/nvidia-container-runtime/config.toml"), "/etc/nvidia-container-runtime/config.toml"
+        ),
+        cdi=known(
+            (CdiSpec("/etc/cdi/nvidia.yaml", "0.5.0", "nvidia.com/gpu", ("0", UUID, "all"), ("/dev/nvidia0",)),),
+            "/etc/cdi",
+        ),
+        cdi_limit=known("0.7.0", "containerd"),
+        preload=absent("/etc/ld.so.preload"),
+    )
+
+
+def with_host(facts: Facts, **changes: Any) -> Facts:
+    """The facts with fields of the host changed."""
+    return replace(facts, host=known(replace(facts.host.need(), **changes), facts.host.source))
+
+
+def with_card(facts: Facts, **changes: Any) -> Facts:
+    """The facts with fields of the first card changed."""
+    first, *rest = facts.cards.need()
+    return replace(facts, cards=known((replace(first, **changes), *rest), "NVML"))
+
+
+def with_driver(facts: Facts, **changes: Any) -> Facts:
+    """The facts with fields of the driver changed."""
+    return replace(facts, driver=known(replace(facts.driver.need(), **changes), "NVML"))

@@ -1,0 +1,192 @@
+"""The views of doctor: the report by area, the list of checks, the explanation of one."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from vgpuctl.model.doctor import CheckExplanation, CheckList, CheckResult, DoctorReport, Status
+from vgpuctl.render.grid import plain
+from vgpuctl.render.terminal import Terminal
+from vgpuctl.render.text import clean
+from vgpuctl.render.view import Case, Cell, Column, View
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+MARKS = {
+    Status.PASS: ("✔", "ok", "good"),
+    Status.WARN: ("!", "warn", "warn"),
+    Status.FAIL: ("✘", "FAIL", "bad"),
+    Status.UNKNOWN: ("?", "?", "warn"),
+    Status.SKIP: ("–", "-", "dim"),
+}
+"""By status: the mark, the word in ASCII, the style."""
+_BAD = (Status.WARN, Status.FAIL, Status.UNKNOWN)
+_CASES = {Status.FAIL: "failure", Status.UNKNOWN: "error", Status.SKIP: "skipped"}
+_WIDEST = 100
+"""Columns of text beyond which lines are hard to read."""
+
+
+def _draw(output: DoctorReport, terminal: Terminal, wide: bool) -> Any:
+    from rich.console import Group
+    from rich.text import Text
+
+    parts: list[Any] = []
+    names = max((len(result.check) for result in output.results), default=0)
+    for area in output.areas:
+        title = Text(clean(area.title), "strong")
+        if area.read:
+            title.append(clean(f"  {area.read}"), "dim")
+        results = [result for result in output.results if result.area == area.id]
+        parts += [title, _grid(results, area.read, terminal, wide, names), Text()]
+    if output.left_out:
+        parts.append(Text(clean(f"left out: {', '.join(output.left_out)}"), "dim"))
+    parts.append(Text(str(output.counts), _worst_style(output)))
+    return Group(*parts)
+
+
+def _grid(results: Sequence[CheckResult], read: str, terminal: Terminal, wide: bool, names: int) -> Table:
+    """The results of an area. What is well takes a line; what was skipped for one reason, a line together."""
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    marks = 4 if terminal.ascii else 1
+    grid.add_column(width=marks, no_wrap=True)
+    grid.add_column(width=names, no_wrap=True)
+    grid.add_column(max_width=_WIDEST if terminal.width else None, overflow="fold")
+    room = terminal.width - marks - names - 4 if terminal.width else 0
+    skipped: dict[str, list[CheckResult]] = {}
+    for result in results:
+        if result.status is Status.SKIP and not wide:
+            skipped.setdefault(result.summary, []).append(result)
+            continue
+        mark, word, style = MARKS[result.status]
+        told = Text(plain(_told(result, read), terminal))
+        grid.add_row(Text(word if terminal.ascii else mark, style), Text(clean(result.check)), told)
+        for kind, line in _details(result, terminal, wide):
+            for part in _wrapped(plain(line, terminal), room):
+                grid.add_row("", "", Text(part, kind))
+    mark, word, style = MARKS[Status.SKIP]
+    for reason, same in skipped.items():
+        checks = ", ".join(dict.fromkeys(result.check for result in same))
+        name = clean(same[0].check) if len(same) == 1 else f"{len(same)} checks"
+        text = plain(reason if len(same) == 1 else f"{reason} ({checks})", terminal)
+        grid.add_row(Text(word if terminal.ascii else mark, style), Text(name, style), Text(text, style))
+    return grid
+
+
+def _wrapped(line: str, room: int) -> list[str]:
+    """A line in lines of at most so many columns, the later ones set in; 0: as it is."""
+    return (
+        textwrap.wrap(line, min(max(room, 20), _WIDEST), subsequent_indent="  ", break_on_hyphens=False)
+        if room
+        else [line]
+    )
+
+
+def _told(result: CheckResult, read: str) -> str:
+    """The summary; the subject in front where it is not what the area's heading says."""
+    plain = not result.subject or result.subject in read or result.summary.startswith(result.subject)
+    return result.summary if plain else f"{result.subject}: {result.summary}"
+
+
+def _details(result: CheckResult, terminal: Terminal, wide: bool) -> Iterator[tuple[str, str]]:
+    """Style and text of the lines below a result: what was read, what to do."""
+    if result.status in _BAD or wide:
+        for evidence in result.evidence:
+            if evidence.text != result.summary:
+                yield "dim", f"{evidence.source}: {evidence.text}"
+            elif evidence.source not in result.summary:
+                yield "dim", f"tried: {evidence.source}"
+    if result.remedy and result.status in _BAD:
+        yield "", f"{'->' if terminal.ascii else '→'} {result.remedy}"
+    if result.fix and result.status in _BAD:
+        yield "", f"{'->' if terminal.ascii else '→'} vgpuctl doctor --fix runs: {'; '.join(result.fix)}"
+
+
+def _worst_style(output: DoctorReport) -> str:
+    counts = output.counts
+    return "bad" if counts.failed else "warn" if counts.unknown or counts.warnings else "good"
+
+
+def _short(output: DoctorReport) -> list[str]:
+    lines = [f"vgpuctl {output.version} doctor: {output.source}"]
+    for result in output.results:
+        if result.status in _BAD:
+            remedy = f" -> {result.remedy}" if result.remedy else ""
+            told = _told(result, output.source)
+            lines.append(f"{MARKS[result.status][1]:<4}  {result.area}/{result.check}  {told}{remedy}")
+    return [*lines, str(output.counts)]
+
+
+def _cases(output: DoctorReport) -> list[Case]:
+    cases = []
+    for result in output.results:
+        subject = f" [{result.subject}]" if result.subject else ""
+        outcome = _CASES.get(result.status, "passed")
+        text = [result.summary] if result.summary else []
+        if result.status in _BAD:
+            text += [f"{evidence.source}: {evidence.text}" for evidence in result.evidence]
+            text += [f"remedy: {result.remedy}"] if result.remedy else []
+        cases.append(Case(result.area, f"{result.check}{subject}", outcome, text))
+    return cases
+
+
+def _results(output: DoctorReport) -> Sequence[CheckResult]:
+    return output.results
+
+
+def _checks(output: CheckList) -> Sequence[Any]:
+    return output.checks
+
+
+def _explained(output: CheckExplanation, terminal: Terminal, wide: bool) -> Any:
+    from rich.console import Group
+    from rich.text import Text
+
+    check = output.check
+    lines = [
+        Text(clean(f"{check.area}/{check.id}"), "strong"),
+        Text(clean(check.title)),
+        Text(),
+        Text(clean(check.explain)),
+        Text(),
+        Text(clean(f"worst: {check.worst.value}; read {', '.join(check.where)}")),
+    ]
+    if check.fixable:
+        lines.append(Text("`vgpuctl doctor --fix` can mend it"))
+    return Group(*lines)
+
+
+VIEWS = {
+    "DoctorReport": View(
+        rows=_results,
+        columns=(
+            Column("AREA", lambda row: row.area),
+            Column("CHECK", lambda row: row.check),
+            Column("STATUS", lambda row: Cell(row.status.value, MARKS[row.status][2])),
+            Column("SUBJECT", lambda row: row.subject),
+            Column("SUMMARY", lambda row: row.summary),
+            Column("REMEDY", lambda row: row.remedy),
+        ),
+        name=lambda row: row.check,
+        draw=_draw,
+        short=_short,
+        cases=_cases,
+    ),
+    "CheckList": View(
+        rows=_checks,
+        columns=(
+            Column("CHECK", lambda row: row.id),
+            Column("AREA", lambda row: row.area),
+            Column("WORST", lambda row: row.worst.value),
+            Column("FIX", lambda row: "yes" if row.fixable else ""),
+            Column("WHAT", lambda row: row.title, shrink=20),
+        ),
+        name=lambda row: row.id,
+    ),
+    "CheckExplanation": View(rows=lambda output: [output.check], draw=_explained),
+}
