@@ -15,14 +15,22 @@ from vgpuctl.render.text import clean
 from vgpuctl.render.view import Cell, Column
 
 GAP = "  "
-SGR = {"good": "32", "warn": "33", "bad": "1;31", "dim": "2", "strong": "1", "title": "1;36", "cursor": "7"}
+SGR = {
+    "good": "32",
+    "info": "36",
+    "warn": "33",
+    "bad": "1;31",
+    "dim": "2",
+    "strong": "1",
+    "title": "1;36",
+    "cursor": "7",
+}
 """Styles of Cells as the numbers of the terminal's escape sequence."""
 _ESCAPE = re.compile(r"(\x1b\[[0-9;]*m)")
 _BAR = 8
-_EIGHTHS = " ▏▎▍▌▋▊▉█"
-_SPARKS = "▁▂▃▄▅▆▇█"
+_SPARKS = "▁▂▃▄▅▆▇"
 _ASCII_MARKS = str.maketrans({"–": "-", "≥": ">=", "…": "~", "·": "-", "×": "x"})
-_ASCII_SPARKS = ".:-=+*#@"
+_ASCII_SPARKS = ".:-=+*#"
 
 
 def width(text: str) -> int:
@@ -76,12 +84,9 @@ def paint(text: str, style: str, terminal: Terminal) -> str:
 
 def bar(ratio: float, terminal: Terminal, columns: int = _BAR) -> str:
     """A bar of a fixed width; more than all is all."""
-    filled = max(0.0, min(ratio, 1.0)) * columns
-    if terminal.ascii:
-        return ("#" * round(filled)).ljust(columns, ".")
-    whole = int(filled)
-    part = _EIGHTHS[int((filled - whole) * 8)] if whole < columns else ""
-    return ("█" * whole + part).ljust(columns)
+    filled = round(max(0.0, min(ratio, 1.0)) * columns)
+    full, rest = "#." if terminal.ascii else "━─"
+    return full * filled + rest * (columns - filled)
 
 
 def spark(ratios: Iterable[float | None], terminal: Terminal) -> str:

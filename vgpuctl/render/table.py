@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-STYLES = {"good": "green", "warn": "yellow", "bad": "bold red", "dim": "dim", "strong": "bold"}
+STYLES = {"good": "green", "info": "cyan", "warn": "yellow", "bad": "bold red", "dim": "dim", "strong": "bold"}
 _UNLIMITED = 10_000
 
 

@@ -28,19 +28,20 @@ STYLES = {
 
 @dataclass(frozen=True)
 class Thresholds:
-    """From which ratio on a figure is moderate, and from which it is high."""
+    """From which ratio on a figure is moderate, and from which it is high, in the style `top`."""
 
     moderate: float
     high: float
+    top: str
 
     def style(self, ratio: float) -> str:
         if ratio >= self.high:
-            return "warn"
-        return "good" if ratio >= self.moderate else "dim"
+            return self.top
+        return "info" if ratio >= self.moderate else "dim"
 
 
-BUSY = Thresholds(0.10, 0.75)
-MEMORY = Thresholds(0.10, 0.80)
+BUSY = Thresholds(0.10, 0.75, "good")
+MEMORY = Thresholds(0.10, 0.95, "warn")
 
 
 def model_name(model: str) -> str:
@@ -171,7 +172,7 @@ def _gib(size: int | None) -> str | Cell:
 
 
 COLUMNS = (
-    Column("NAME", lambda s: label(s.row, s.group), shrink=24),
+    Column("NAME", lambda s: label(s.row, s.group), shrink=30),
     Column("QUEUE", lambda s: queue(s.row), shrink=8, drop=5),
     Column("VGPUS", lambda s: vgpus(s.row), right=True, drop=4),
     Column("ALLOCATED", lambda s: allocated(s.row), right=True, drop=7),
