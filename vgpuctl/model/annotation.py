@@ -189,6 +189,11 @@ def decode_time(text: str) -> float | None:
         return None
 
 
+def unix_time(text: str) -> float | None:
+    """Unix seconds as `vgpu-time` and `bind-time` hold them; None for anything else."""
+    return float(text) if text.isascii() and text.isdigit() and len(text) <= 12 else None
+
+
 def _int(text: str) -> int:
     """A number as Go's Atoi takes it, for all else 0."""
     return int(text) if _INTEGER.fullmatch(text) and len(text) <= 19 else 0

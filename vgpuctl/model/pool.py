@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from vgpuctl.model import annotation, kube
+from vgpuctl.model.context import Context, PoolNode
 from vgpuctl.model.document import Mapping, Scalar, find, read_yaml
 from vgpuctl.model.facts import Facts
 from vgpuctl.model.quantity import integer
@@ -349,3 +350,39 @@ def data_changed(item: kube.ConfigMap, keys: Iterable[str] = ()) -> float | None
             times.append(annotation.decode_time(entry.time))
     known = [time for time in times if time is not None]
     return max(known) if known else annotation.decode_time(item.metadata.creation_timestamp or "")
+
+
+def context(facts: Facts) -> Context:
+    """What the rules of validate and lint may know of this pool; parts that are missing stay unknown."""
+    factor = memory_factor(facts)
+    nodes = None
+    resources = None
+    if facts.nodes.value is not None:
+        cards = [node for node in gpu_nodes(facts) if node.cards]
+        nodes = tuple(pool_node for node in cards for pool_node in _pool_nodes(node, factor)) if factor else None
+        resources = frozenset(
+            name for node in facts.nodes.value for name in node.status.allocatable or {} if "/" in name
+        )
+    config = scheduler_config(facts) if facts.configmaps.known else None
+    return Context(
+        volcano=volcano_version(facts),
+        factor=factor,
+        nodes=nodes or None,
+        resources=resources or None,
+        names=resource_names(facts),
+        queues=frozenset(queue.metadata.name for queue in facts.queues.value)
+        if facts.queues.value is not None
+        else None,
+        scheduler_namespace=config.map.metadata.namespace if config else "",
+        scheduler_configmap=config.map.metadata.name if config else "",
+    )
+
+
+def _pool_nodes(gpu: GpuNode, factor: int) -> Iterator[PoolNode]:
+    """A node as the rules take it: once for each kind of card in it."""
+    kinds: dict[tuple[str, int, int], list[str]] = {}
+    for card in gpu.cards:
+        kinds.setdefault((card.model, card.memory, card.count), []).append(card.uuid)
+    mode = gpu.register.mode if gpu.register else ""
+    for (model, memory, split), uuids in kinds.items():
+        yield PoolNode(gpu.name, len(uuids), model, memory * factor, mode, split, tuple(uuids))
