@@ -131,11 +131,16 @@ class Document:
     faults: tuple[Fault, ...] = ()
     text: str = field(default="", repr=False)
     start: Position = Position(1)
+    place: Place = field(default=Point(Position(1)), repr=False, compare=False)
 
     @property
     def broken(self) -> bool:
         """The text could not be read at all."""
         return any(fault.fatal for fault in self.faults)
+
+    def at(self, offset: int) -> Position:
+        """The position of an offset of `text`."""
+        return self.place.at(offset)
 
 
 def find(node: Node | None, *keys: str | int) -> Node | None:

@@ -29,15 +29,15 @@ def read(text: str, place: Place | None) -> Document:
     if text.startswith("\ufeff"):
         message = "the file begins with a byte order mark, which JSON does not allow"
         fault = Fault("invisible-character", message, where.at(0), "save it without BOM", fatal=True)
-        return Document(None, (fault,), text)
+        return Document(None, (fault,), text, where.at(0), where)
     reader = _Reader(text, where)
     try:
         root = reader.document()
     except _Stop as stop:
         offset = min(stop.offset, len(text.rstrip()) - 1)
         fault = Fault("json-syntax", stop.message, where.at(max(offset, 0)), stop.remedy, fatal=True)
-        return Document(None, (fault,), text)
-    return Document(root, tuple(reader.faults), text, root.position)
+        return Document(None, (fault,), text, where.at(0), where)
+    return Document(root, tuple(reader.faults), text, root.position, where)
 
 
 class _Stop(Exception):

@@ -50,7 +50,7 @@ def read(text: str, place: Place | None) -> list[Document]:
         reader.end(_syntax(error, body, reader.place))
     except _Refused as error:
         reader.end(error.fault)
-    return reader.documents or [Document(None, (), text)]
+    return reader.documents or [Document(None, (), body, reader.start, reader.place)]
 
 
 class _Refused(Exception):
@@ -104,11 +104,11 @@ class _Reader:
             elif isinstance(event, yaml.DocumentStartEvent):
                 self.root, self.anchors, self.faults, self.start = None, {}, [], self.place.at(offset)
             elif isinstance(event, yaml.DocumentEndEvent):
-                self.documents.append(Document(self.root, tuple(self.faults), self.text, self.start))
+                self.documents.append(Document(self.root, tuple(self.faults), self.text, self.start, self.place))
 
     def end(self, fault: Fault) -> None:
         """The document ends here, with a fault that stops the reader."""
-        self.documents.append(Document(None, (fault,), self.text, self.start))
+        self.documents.append(Document(None, (fault,), self.text, self.start, self.place))
 
     def scalar(self, event: Any, offset: int) -> Scalar:
         text, style, tag = event.value, event.style or "", event.tag or ""

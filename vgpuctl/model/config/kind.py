@@ -1,0 +1,121 @@
+"""The kinds of configuration, as records: their form, their ConfigMap, how they are read and by which rules; and what
+a text without a name looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from vgpuctl.model.config import device, device_rules, node, node_rules, scheduler, scheduler_rules
+from vgpuctl.model.config.shape import nearest
+from vgpuctl.model.context import Context
+from vgpuctl.model.document import Document, Mapping, Node, Sequence
+from vgpuctl.model.rule import Rule
+
+
+@dataclass(frozen=True)
+class Kind:
+    """name: as in `--kind`. form: yaml or json. data_key, configmap: where upstream looks for it.
+    namespaces: where its ConfigMap may be, given what is known of the pool; empty when that is unknown."""
+
+    name: str
+    title: str
+    form: str
+    data_key: str
+    configmap: Callable[[Context], str]
+    namespaces: Callable[[Context], tuple[str, ...]]
+    read: Callable[[Document], Any]
+    rules: tuple[Rule[Any], ...]
+
+
+DEVICE = Kind(
+    "device-config",
+    "device config",
+    "yaml",
+    "device-config.yaml",
+    lambda context: "volcano-vgpu-device-config",
+    lambda context: ("kube-system", "volcano-system"),
+    device.read,
+    device_rules.RULES,
+)
+NODE = Kind(
+    "node-config",
+    "node config",
+    "json",
+    "config.json",
+    lambda context: "volcano-vgpu-node-config",
+    lambda context: (context.plugin_namespace,) if context.plugin_namespace else ("kube-system", "volcano-system"),
+    node.read,
+    node_rules.RULES,
+)
+SCHEDULER = Kind(
+    "scheduler",
+    "scheduler configuration",
+    "yaml",
+    "volcano-scheduler.conf",
+    lambda context: context.scheduler_configmap,
+    lambda context: (context.scheduler_namespace,) if context.scheduler_namespace else (),
+    scheduler.read,
+    scheduler_rules.RULES,
+)
+KINDS = {kind.name: kind for kind in (DEVICE, NODE, SCHEDULER)}
+
+_FOREIGN = {"sharing", "mig-configs", "flags"}
+_NODE_ENTRY = {"operatingmode", "devicesplitcount", "devicecorescaling", "devicememoryscaling", "filterdevices"}
+
+
+def kind_of(root: Node | None) -> Kind | None:
+    """What a text without a name is, from its keys; a foreign plugin's file counts as a device config gone wrong."""
+    if isinstance(root, Sequence):
+        items = [item for item in root.items if isinstance(item, Mapping)]
+        if any(_names(item) & _NODE_ENTRY for item in items):
+            return NODE
+        return SCHEDULER if any("plugins" in _names(item) for item in items) else None
+    if not isinstance(root, Mapping):
+        return None
+    return next(_guesses(root), None)
+
+
+def _guesses(root: Mapping) -> Iterator[Kind]:
+    names = _names(root)
+    lower = {name.lower() for name in names}
+    if "nodeconfig" in lower:
+        yield NODE
+    if lower & {"nvidia", "vnpus"}:
+        yield DEVICE
+    if lower & {"actions", "tiers"}:
+        yield SCHEDULER
+    if names & set(device.NVIDIA.fields):
+        yield DEVICE
+    if lower & _NODE_ENTRY:
+        yield NODE
+    if lower & {"plugins", "configurations"}:
+        yield SCHEDULER
+    inner = [entry.value for entry in root if isinstance(entry.value, Mapping)]
+    if any("nvidia" in _names(value) or _names(value) & set(device.NVIDIA.fields) for value in inner):
+        yield DEVICE
+    if any("tiers" in _names(value) for value in inner):
+        yield SCHEDULER
+    if any("nodeconfig" in _names(value) for value in inner):
+        yield NODE
+    if lower & _FOREIGN:
+        yield DEVICE
+    for name in names:
+        meant = nearest(name, ("nvidia", "nodeconfig", "actions", "tiers")) if len(name) > 3 else ""
+        if meant:
+            yield {"nvidia": DEVICE, "nodeconfig": NODE}.get(meant, SCHEDULER)
+
+
+def kind_of_text(text: str) -> Kind | None:
+    """What a text is that cannot be read, from its words."""
+    lower = text.lower()
+    if "nodeconfig" in lower:
+        return NODE
+    if "nvidia" in lower and ":" in lower:
+        return DEVICE
+    return SCHEDULER if "tiers" in lower or "actions" in lower else None
+
+
+def _names(node: Mapping) -> set[str]:
+    return {entry.name for entry in node}
