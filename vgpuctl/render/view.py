@@ -68,6 +68,8 @@ class View:
 
 
 VIEWS: dict[str, str] = {
+    "Changes": "change",
+    "Quotas": "quota",
     "CheckExplanation": "doctor",
     "CheckList": "doctor",
     "DoctorReport": "doctor",

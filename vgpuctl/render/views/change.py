@@ -1,0 +1,57 @@
+"""The view of Changes: one row for each object, as kubectl users know it, with old → new."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from vgpuctl.model.changes import Action, Changed, Changes
+from vgpuctl.render.view import Cell, Column, View
+
+_STYLES = {
+    Action.CREATED: "good",
+    Action.CONFIGURED: "good",
+    Action.DELETED: "warn",
+    Action.FAILED: "bad",
+    Action.UNDONE: "bad",
+    Action.UNCHANGED: "dim",
+}
+
+
+def _place(row: Changed) -> str:
+    return f"{row.namespace}/{row.name}" if row.namespace else row.name
+
+
+def _values(row: Changed) -> str:
+    if row.error:
+        return row.error
+    return ", ".join(f"{value.path}: {value.before or 'none'} → {value.after or 'none'}" for value in row.values)
+
+
+def _rows(output: Changes) -> Sequence[Changed]:
+    return output.changes
+
+
+def _footer(output: Changes) -> Iterator[str]:
+    yield from output.notes
+    made = [row for row in output.changes if row.action in (Action.CREATED, Action.CONFIGURED, Action.DELETED)]
+    if output.dry_run:
+        yield f"nothing was changed ({output.dry_run} dry run)"
+    elif not made and not any(row.error for row in output.changes):
+        yield "nothing to change"
+    else:
+        yield from dict.fromkeys(f"undo: {row.undo}" for row in made if row.undo)
+
+
+VIEWS = {
+    "Changes": View(
+        rows=_rows,
+        columns=(
+            Column("KIND", lambda row: row.object_kind),
+            Column("NAME", lambda row: Cell(_place(row), "strong"), shrink=24),
+            Column("RESULT", lambda row: Cell(row.action.value, _STYLES[row.action])),
+            Column("CHANGE", _values, shrink=30),
+        ),
+        name=lambda row: f"{row.object_kind.lower()}/{row.name}",
+        footer=lambda output: list(_footer(output)),
+    )
+}

@@ -1,0 +1,134 @@
+"""Keeps who changed what: an Event at the object, and a line in a ConfigMap.
+
+ConfigMap `vgpuctl-history` in kube-system: key = time (UTC), value = JSON, the last 500. Recording is best effort:
+a change that was made stays made when it cannot be recorded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from datetime import datetime, timezone
+from typing import Any, Final, Protocol
+
+from vgpuctl.model.change import Change, How, Target
+from vgpuctl.model.changes import story
+from vgpuctl.model.problem import Problem
+
+PLACE: Final = Target("ConfigMap", "vgpuctl-history", "kube-system")
+KEPT: Final = 500
+_LONGEST: Final = 1500
+_TRIES: Final = 4
+_BATCH: Final = 50
+
+
+class Writer(Protocol):
+    """What the history needs of a cluster."""
+
+    def get(self, target: Target) -> dict[str, Any] | None: ...
+
+    def write(self, change: Change, *, dry_run: bool = False, force: bool = False) -> dict[str, Any]: ...
+
+    def create(self, target: Target, body: dict[str, Any], *, dry_run: bool = False) -> dict[str, Any]: ...
+
+
+class History:
+    """Collects the changes of one run; `flush` writes what is left. warn: takes the one warning when it fails."""
+
+    def __init__(self, cluster: Writer, warn: Callable[[str], None], now: Callable[[], float]) -> None:
+        self.cluster = cluster
+        self.warn = warn
+        self.now = now
+        self._who: str | None = None
+        self._lines: dict[str, str] = {}
+        self._warned = False
+
+    def add(self, change: Change, uid: str = "") -> None:
+        """Records one change that was made."""
+        when = datetime.fromtimestamp(self.now(), timezone.utc)
+        key = f"{when:%Y%m%dT%H%M%S}.{when.microsecond:06d}Z"
+        while key in self._lines:
+            key = f"{key[:-1]}0Z"
+        line = {
+            "time": f"{when:%Y-%m-%dT%H:%M:%SZ}",
+            "who": self.who(),
+            "what": str(change.target),
+            "how": change.how.value,
+            "change": story(change.lines)[:_LONGEST],
+            "undo": change.undo[:_LONGEST],
+        }
+        self._lines[key] = json.dumps(line, ensure_ascii=False)
+        self._event(change, line, uid)
+        if len(self._lines) >= _BATCH:
+            self.flush()
+
+    def who(self) -> str:
+        """The user as the API server knows us, else the name on this machine."""
+        if self._who is None:
+            try:
+                review = self.cluster.create(Target("SelfSubjectReview", "", "", "authentication.k8s.io/v1"), {})
+                self._who = str(review["status"]["userInfo"]["username"])
+            except (Problem, KeyError, TypeError):
+                self._who = f"{os.environ.get('USER') or os.environ.get('LOGNAME') or 'unknown'} (on this machine)"
+        return self._who
+
+    def flush(self) -> None:
+        """Writes the lines that are not written yet."""
+        lines, self._lines = self._lines, {}
+        for _ in range(_TRIES if lines else 0):
+            try:
+                self._append(lines)
+                return
+            except Problem as problem:
+                failed = problem
+        if lines:
+            self._fail(failed)
+
+    def _append(self, lines: dict[str, str]) -> None:
+        current = self.cluster.get(PLACE)
+        if current is None:
+            body = {"metadata": {"name": PLACE.name, "namespace": PLACE.namespace}, "data": dict(lines)}
+            self.cluster.create(PLACE, body)
+            return
+        data = current.get("data") or {}
+        keys = sorted({*data, *lines})
+        operations: list[dict[str, Any]] = [] if data else [{"op": "add", "path": "/data", "value": {}}]
+        operations += [{"op": "add", "path": f"/data/{key}", "value": text} for key, text in lines.items()]
+        operations += [{"op": "remove", "path": f"/data/{_pointer(key)}"} for key in keys[:-KEPT] if key in data]
+        version = str(current["metadata"].get("resourceVersion", ""))
+        self.cluster.write(Change(PLACE, How.PATCH, operations, resource_version=version))
+
+    def _event(self, change: Change, line: dict[str, str], uid: str) -> None:
+        target = change.target
+        namespace = target.namespace or "default"
+        body = {
+            "metadata": {"generateName": "vgpuctl-", "namespace": namespace},
+            "involvedObject": {
+                "apiVersion": target.api_version,
+                "kind": target.kind,
+                "name": target.name,
+                **({"namespace": target.namespace} if target.namespace else {}),
+                **({"uid": uid} if uid else {}),
+            },
+            "type": "Normal",
+            "reason": "Deleted" if change.how is How.DELETE else "Changed",
+            "message": f"{line['who']} by vgpuctl: {line['change'] or change.how.value}"[:1000],
+            "source": {"component": "vgpuctl"},
+            "firstTimestamp": line["time"],
+            "lastTimestamp": line["time"],
+            "count": 1,
+        }
+        try:
+            self.cluster.create(Target("Event", "", namespace), body)
+        except Problem as problem:
+            self._fail(problem)
+
+    def _fail(self, problem: Problem) -> None:
+        if not self._warned:
+            self._warned = True
+            self.warn(f"the change is made, but could not be recorded: {'; '.join(problem.lines())}")
+
+
+def _pointer(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")
