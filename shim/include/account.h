@@ -17,8 +17,9 @@ bool account_reserve(int card, uint64_t bytes, const char *call);
 /* Counts a refusal by the limit. */
 void account_refused(int card, uint64_t bytes, const char *call);
 
-/* After the driver's answer: records the entry, or gives its bytes back. Returns the answer. */
-CUresult account_settle(CUresult result, struct ledger_entry entry);
+/* After the driver's answer: records the entry, whose size may turn out other than what was claimed, or gives the claim
+   back. Returns the answer. */
+CUresult account_settle(CUresult result, uint64_t claimed, struct ledger_entry entry);
 
 /* Before and after a free: the entry is taken out first, since another thread may get the same address at once. */
 bool account_take(enum ledger_kind kind, uint64_t key, struct ledger_entry *entry);

@@ -9,8 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Claims bytes if all claims stay within the limit; otherwise nothing changes. */
+/* Claims bytes if all claims stay within the limit; otherwise nothing changes. They count as under way until
+   claim_landed, after the driver's answer. */
 bool claim_try(int card, uint64_t bytes);
+void claim_landed(int card, uint64_t bytes);
 
 /* Claims bytes that are taken already, whatever the limit. */
 void claim_add(int card, uint64_t bytes);
@@ -21,8 +23,9 @@ void claim_return(int card, uint64_t bytes);
 /* Sets what contexts and modules of this process take. */
 void claim_context(int card, uint64_t bytes);
 
-/* What this process claims for its allocations. */
+/* What this process claims for its allocations, and how much of it is under way. */
 uint64_t claim_data(int card);
+uint64_t claim_under_way(int card);
 
 /* What all processes of the container claim. */
 uint64_t claim_used(int card);

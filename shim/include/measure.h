@@ -5,14 +5,17 @@
 
 #include <stdbool.h>
 
-/* Measures now, unless it was done within the last few milliseconds. */
+/* Measures now, unless that would take more than a fifth of the time. */
 void measure_now(int card);
 
 /* Measures at once, whenever it was done last: a context was made or ended. */
 void measure_again(int card);
 
-/* Measures when the growth since the last time matters against what is left, or when measure_soon asked for it. */
+/* Measures when the change since the last time matters against what is left, or when measure_soon asked for it. */
 void measure_if_due(int card);
+
+/* Measures if anything was allocated or freed since the last time, so that an answer is right. */
+void measure_for_query(int card);
 
 /* Something took or gave memory unseen; card -1 means any. */
 void measure_soon(int card);

@@ -35,10 +35,7 @@ void account_refused(int card, uint64_t bytes, const char *call) {
 
 bool account_reserve(int card, uint64_t bytes, const char *call) {
   process_reap(false);
-  if (claim_try(card, bytes)) {
-    measure_if_due(card);
-    return true;
-  }
+  if (claim_try(card, bytes)) return true;
   process_reap(true);
   pool_make_room(card);
   graph_make_room(card);
@@ -48,12 +45,14 @@ bool account_reserve(int card, uint64_t bytes, const char *call) {
   return false;
 }
 
-CUresult account_settle(CUresult result, struct ledger_entry entry) {
-  if (result == CUDA_SUCCESS) {
-    if (!ledger_put(entry)) claim_return(entry.card, entry.bytes);
-    return result;
-  }
-  claim_return(entry.card, entry.bytes);
+CUresult account_settle(CUresult result, uint64_t claimed, struct ledger_entry entry) {
+  claim_landed(entry.card, claimed);
+  uint64_t kept = result == CUDA_SUCCESS && ledger_put(entry) ? entry.bytes : 0;
+  if (kept > claimed)
+    claim_add(entry.card, kept - claimed);
+  else
+    claim_return(entry.card, claimed - kept);
+  measure_if_due(entry.card);
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
     __atomic_fetch_add(&region_get()->cards[entry.card].card_refusals, 1, __ATOMIC_RELAXED);
     log_line(LOG_WARNING, LOG_CARD, "card %d: the card itself has no %llu MiB left; the limit would have allowed them", entry.card,
@@ -66,10 +65,12 @@ bool account_take(enum ledger_kind kind, uint64_t key, struct ledger_entry *entr
 
 CUresult account_freed(CUresult result, bool known, struct ledger_entry entry) {
   if (!known) return result;
-  if (result == CUDA_SUCCESS)
+  if (result == CUDA_SUCCESS) {
     claim_return(entry.card, entry.bytes);
-  else
+    measure_if_due(entry.card);
+  } else {
     ledger_put(entry);
+  }
   return result;
 }
 

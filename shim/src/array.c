@@ -27,7 +27,7 @@ static uint64_t image_bytes(uint64_t width, uint64_t height, uint64_t depth, uin
 
 static CUresult made(CUresult result, int card, uint64_t bytes, enum ledger_kind kind, uint64_t key) {
   if (card == CARD_NONE) return result;
-  return account_settle(result, (struct ledger_entry){.key = key, .kind = (uint8_t)kind, .bytes = bytes, .card = (int8_t)card, .link = account_context()});
+  return account_settle(result, bytes, (struct ledger_entry){.key = key, .kind = (uint8_t)kind, .bytes = bytes, .card = (int8_t)card, .link = account_context()});
 }
 
 CUresult cuArrayCreate_v2(CUarray *array, const struct cu_array_descriptor *d) {

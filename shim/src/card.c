@@ -117,7 +117,7 @@ static int append(const struct region *region, const char *uuid) {
     memcpy(region->cards[card].uuid, uuid, NVML_UUID_SIZE);
     __atomic_store_n(&region->file->device_num, (uint64_t)count + 1, __ATOMIC_RELEASE);
   }
-  if (fd >= 0) close(fd);
+  if (fd >= 0) close(fd); /* nothing maps this descriptor, so the lock goes with it */
   return card;
 }
 

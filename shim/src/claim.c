@@ -3,10 +3,12 @@
 #include "process.h"
 
 #include <sched.h>
+#include <string.h>
 #include <time.h>
 
 enum { PATIENCE_NS = 100000000, PAUSE_NS = 20000 };
 
+static uint64_t under_way[REGION_CARDS];
 static int judging; /* threads of this process take turns; a holder never waits for the driver */
 
 static int64_t clock_now(void) {
@@ -112,9 +114,15 @@ bool claim_try(int card, uint64_t bytes) {
   while (__atomic_exchange_n(&judging, 1, __ATOMIC_ACQUIRE)) sched_yield();
   bool fits = contest(region, slot, card, bytes);
   __atomic_store_n(&judging, 0, __ATOMIC_RELEASE);
-  if (fits) show(region, slot, card, (int64_t)bytes);
-  return fits;
+  if (!fits) return false;
+  __atomic_fetch_add(&under_way[card], bytes, __ATOMIC_SEQ_CST);
+  show(region, slot, card, (int64_t)bytes);
+  return true;
 }
+
+void claim_landed(int card, uint64_t bytes) { subtract(&under_way[card], bytes); }
+
+uint64_t claim_under_way(int card) { return __atomic_load_n(&under_way[card], __ATOMIC_SEQ_CST); }
 
 void claim_add(int card, uint64_t bytes) {
   int slot = process_slot();
@@ -158,4 +166,7 @@ uint64_t claim_used(int card) {
   return region ? add_up(region, -1, card).claimed : 0;
 }
 
-void claim_forget(void) { judging = 0; }
+void claim_forget(void) {
+  judging = 0;
+  memset(under_way, 0, sizeof under_way);
+}

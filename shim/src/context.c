@@ -18,11 +18,27 @@ CUresult cuInit(unsigned flags) {
   return result;
 }
 
-static CUresult created(CUresult result, CUdevice device) {
-  if (result != CUDA_SUCCESS || !settings_get()->active) return result;
-  int card = card_of_device(device);
-  if (card != CARD_NONE) measure_again(card);
-  return result;
+/* What a context takes is known only when it is there. If it went over the limit, it is undone: the program sees what a
+   full card would answer. */
+static bool too_much(int card, const char *call) {
+  measure_again(card);
+  uint64_t limit = region_memory_limit(region_get(), card);
+  if (!limit || claim_used(card) <= limit) return false;
+  process_reap(true);
+  pool_make_room(card);
+  graph_make_room(card);
+  uint64_t used = claim_used(card);
+  if (used <= limit) return false;
+  account_refused(card, used - limit, call);
+  return true;
+}
+
+static CUresult created(CUresult result, CUcontext *context, CUdevice device) {
+  int card = result == CUDA_SUCCESS && settings_get()->active ? card_of_device(device) : CARD_NONE;
+  if (card == CARD_NONE || !too_much(card, "cuCtxCreate")) return result;
+  NEXT(cuCtxDestroy_v2)(*context);
+  measure_again(card);
+  return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static void give_back(const struct ledger_entry *entry) {
@@ -59,32 +75,35 @@ static CUresult released(CUresult result, CUdevice device) {
   return result;
 }
 
-CUresult cuCtxCreate(CUcontext *context, unsigned flags, CUdevice device) { return created(NEXT(cuCtxCreate)(context, flags, device), device); }
+CUresult cuCtxCreate(CUcontext *context, unsigned flags, CUdevice device) { return created(NEXT(cuCtxCreate)(context, flags, device), context, device); }
 
-CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device) { return created(NEXT(cuCtxCreate_v2)(context, flags, device), device); }
+CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device) { return created(NEXT(cuCtxCreate_v2)(context, flags, device), context, device); }
 
 CUresult cuCtxCreate_v3(CUcontext *context, void *affinity, int count, unsigned flags, CUdevice device) {
-  return created(NEXT(cuCtxCreate_v3)(context, affinity, count, flags, device), device);
+  return created(NEXT(cuCtxCreate_v3)(context, affinity, count, flags, device), context, device);
 }
 
 CUresult cuCtxCreate_v4(CUcontext *context, void *parameters, unsigned flags, CUdevice device) {
-  return created(NEXT(cuCtxCreate_v4)(context, parameters, flags, device), device);
+  return created(NEXT(cuCtxCreate_v4)(context, parameters, flags, device), context, device);
 }
 
-CUresult cuGLCtxCreate(CUcontext *context, unsigned flags, CUdevice device) { return created(NEXT(cuGLCtxCreate)(context, flags, device), device); }
+CUresult cuGLCtxCreate(CUcontext *context, unsigned flags, CUdevice device) { return created(NEXT(cuGLCtxCreate)(context, flags, device), context, device); }
 
-CUresult cuGLCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device) { return created(NEXT(cuGLCtxCreate_v2)(context, flags, device), device); }
+CUresult cuGLCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device) { return created(NEXT(cuGLCtxCreate_v2)(context, flags, device), context, device); }
 
 CUresult cuVDPAUCtxCreate(CUcontext *context, unsigned flags, CUdevice device, unsigned vdp, void *get) {
-  return created(NEXT(cuVDPAUCtxCreate)(context, flags, device, vdp, get), device);
+  return created(NEXT(cuVDPAUCtxCreate)(context, flags, device, vdp, get), context, device);
 }
 
 CUresult cuVDPAUCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device, unsigned vdp, void *get) {
-  return created(NEXT(cuVDPAUCtxCreate_v2)(context, flags, device, vdp, get), device);
+  return created(NEXT(cuVDPAUCtxCreate_v2)(context, flags, device, vdp, get), context, device);
 }
 
 CUresult cuGreenCtxCreate(CUgreenCtx *context, void *resources, CUdevice device, unsigned flags) {
-  return created(NEXT(cuGreenCtxCreate)(context, resources, device, flags), device);
+  CUresult result = NEXT(cuGreenCtxCreate)(context, resources, device, flags);
+  int card = result == CUDA_SUCCESS && settings_get()->active ? card_of_device(device) : CARD_NONE;
+  if (card != CARD_NONE) measure_again(card);
+  return result;
 }
 
 CUresult cuGreenCtxDestroy(CUgreenCtx context) {
@@ -108,7 +127,12 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
   if (result != CUDA_SUCCESS || device < 0 || device >= MAX_DEVICES || !settings_get()->active) return result;
   uint64_t now = (uint64_t)(uintptr_t)*context;
   if (__atomic_exchange_n(&primaries[device], now, __ATOMIC_RELAXED) == now) return result;
-  return created(result, device);
+  int card = card_of_device(device);
+  if (card == CARD_NONE || !too_much(card, "cuDevicePrimaryCtxRetain")) return result;
+  __atomic_store_n(&primaries[device], 0, __ATOMIC_RELAXED);
+  HAVE(cuDevicePrimaryCtxRelease_v2) ? NEXT(cuDevicePrimaryCtxRelease_v2)(device) : NEXT(cuDevicePrimaryCtxRelease)(device);
+  measure_again(card);
+  return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice device) { return released(NEXT(cuDevicePrimaryCtxRelease)(device), device); }

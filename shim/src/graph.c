@@ -91,6 +91,7 @@ static bool begin(CUgraphExec exec, CUstream stream, bool per_thread, const char
 
 static CUresult end(CUresult result, struct ledger_entry entry, uint64_t claimed) {
   if (entry.card == CARD_NONE) return result;
+  claim_landed(entry.card, claimed);
   follow(entry.card, claimed);
   if (result == CUDA_SUCCESS && !entry.link) {
     entry.link = 1; /* launched before: its memory is among what is in use */

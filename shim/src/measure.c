@@ -10,22 +10,23 @@
 #include <unistd.h>
 
 enum { MAX_PROCESSES = 512 };
-static const int64_t least_interval = 5000000, regular_interval = 1000000000, soon_interval = 50000000; /* ns */
-static const uint64_t least_growth = 16 << 20;
+static const int64_t regular_interval = 1000000000, soon_interval = 50000000; /* ns */
+static const int64_t most_share = 4; /* measuring never takes more than a fifth of the time */
+static const uint64_t least_change = 16 << 20;
 
 static struct state {
   nvmlDevice_t handle;
   bool failed;   /* no NVML, or it does not list this process */
   bool measured;
   int busy, soon;
-  int64_t last;
+  int64_t last, cost; /* ns */
   uint64_t data_then;
 } states[REGION_CARDS];
 static int imports, managed;
 
-static int64_t clock_now(void) {
+static int64_t clock_now(clockid_t clock) {
   struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  clock_gettime(clock, &now);
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
@@ -59,13 +60,18 @@ static bool own_memory(nvmlDevice_t device, uint64_t *bytes) {
   return true;
 }
 
+static uint64_t least_of(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
 static void measure(struct state *state, int card) {
-  uint64_t bytes = 0, before = claim_data(card);
+  int64_t start = clock_now(CLOCK_MONOTONIC);
+  uint64_t bytes = 0, before = claim_data(card), under_way = claim_under_way(card);
   driver_inside++;
   bool known = find_handle(state, card) && own_memory(state->handle, &bytes);
   driver_inside--;
   uint64_t after = claim_data(card);
-  state->last = clock_now();
+  under_way += claim_under_way(card) + (after > before ? after - before : before - after);
+  state->last = clock_now(CLOCK_MONOTONIC);
+  state->cost = state->last - start;
   state->data_then = after;
   __atomic_store_n(&state->soon, 0, __ATOMIC_RELAXED);
   if (!known) {
@@ -80,39 +86,50 @@ static void measure(struct state *state, int card) {
   if (slot < 0) return;
   struct region_slot *shown = &region->file->slots[slot];
   __atomic_store_n(&shown->monitor_used[card], bytes, __ATOMIC_RELAXED);
-  /* Allocations under way meanwhile would be counted wrongly; the next measurement is never far. */
-  if (before != after && state->measured) return;
-  uint64_t context = bytes > after ? bytes - after : 0;
-  bool raise = context > __atomic_load_n(&shown->used[card].context, __ATOMIC_RELAXED);
-  if (state->measured && __atomic_load_n(raise ? &imports : &managed, __ATOMIC_RELAXED) > 0) return;
+  /* Of what is under way the driver may have counted all or nothing; the figure in force stays if it lies between. */
+  uint64_t most = bytes > after - least_of(under_way, after) ? bytes - (after - least_of(under_way, after)) : 0;
+  uint64_t least = bytes > after ? bytes - after : 0, now = __atomic_load_n(&shown->used[card].context, __ATOMIC_RELAXED);
+  uint64_t context = now < least ? least : now > most ? most : now;
+  bool measured = state->measured;
   state->measured = bytes != 0;
+  if (context == now || (measured && __atomic_load_n(context > now ? &imports : &managed, __ATOMIC_RELAXED) > 0)) return;
   claim_context(card, context);
 }
 
-static void guarded(int card, int64_t interval) {
+static void guarded(int card) {
   struct state *state = &states[card];
-  if (interval && clock_now() - __atomic_load_n(&state->last, __ATOMIC_RELAXED) < interval) return;
   if (__atomic_exchange_n(&state->busy, 1, __ATOMIC_ACQUIRE)) return;
   measure(state, card);
   __atomic_store_n(&state->busy, 0, __ATOMIC_RELEASE);
 }
 
-void measure_now(int card) { guarded(card, least_interval); }
+void measure_now(int card) {
+  struct state *state = &states[card];
+  int64_t since = clock_now(CLOCK_MONOTONIC) - __atomic_load_n(&state->last, __ATOMIC_RELAXED);
+  if (since >= most_share * __atomic_load_n(&state->cost, __ATOMIC_RELAXED)) guarded(card);
+}
 
-void measure_again(int card) { guarded(card, 0); }
+void measure_again(int card) { guarded(card); }
 
 void measure_if_due(int card) {
   struct state *state = &states[card];
-  int64_t since = clock_now() - __atomic_load_n(&state->last, __ATOMIC_RELAXED);
+  int64_t since = clock_now(CLOCK_MONOTONIC_COARSE) - __atomic_load_n(&state->last, __ATOMIC_RELAXED);
   bool due = since > regular_interval || (since > soon_interval && __atomic_load_n(&state->soon, __ATOMIC_RELAXED));
   if (!due) {
-    const struct region *region = region_get();
-    uint64_t data = claim_data(card), grown = data > state->data_then ? data - state->data_then : 0;
-    if (grown < least_growth) return;
-    uint64_t limit = region_memory_limit(region, card), used = claim_used(card);
-    due = limit && grown > (limit > used ? (limit - used) / 4 : 0);
+    uint64_t data = claim_data(card), then = __atomic_load_n(&state->data_then, __ATOMIC_RELAXED);
+    if (data < then) {
+      due = then - data >= least_change && since > soon_interval;
+    } else if (data - then >= least_change) {
+      const struct region *region = region_get();
+      uint64_t limit = region_memory_limit(region, card), used = claim_used(card);
+      due = limit && data - then > (limit > used ? (limit - used) / 4 : 0);
+    }
   }
-  if (due) guarded(card, 1);
+  if (due) guarded(card);
+}
+
+void measure_for_query(int card) {
+  if (claim_data(card) != __atomic_load_n(&states[card].data_then, __ATOMIC_RELAXED)) measure_now(card);
 }
 
 void measure_soon(int card) {

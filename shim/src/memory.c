@@ -8,9 +8,9 @@
 
 /* One allocation of a kind whose size is known before the call. The driver sees the program's own pointers, so that it
    judges NULL and nonsense itself; a zero size is an error that it reports. */
-static CUresult allocated(CUresult result, int card, uint64_t bytes, uint64_t address, bool managed) {
+static CUresult allocated(CUresult result, int card, uint64_t claimed, uint64_t bytes, uint64_t address, bool managed) {
   if (card == CARD_NONE) return result;
-  result = account_settle(result, (struct ledger_entry){.key = address, .kind = LEDGER_POINTER, .bytes = bytes, .card = (int8_t)card, .link = account_context(), .managed = managed});
+  result = account_settle(result, claimed, (struct ledger_entry){.key = address, .kind = LEDGER_POINTER, .bytes = bytes, .card = (int8_t)card, .link = account_context(), .managed = managed});
   if (managed && result == CUDA_SUCCESS) measure_managed(1);
   return result;
 }
@@ -20,7 +20,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
   uint64_t charge = account_size(bytes);
   if (card != CARD_NONE && !account_reserve(card, charge, "cuMemAlloc")) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = NEXT(cuMemAlloc_v2)(address, bytes);
-  return allocated(result, card, charge, result == CUDA_SUCCESS && address ? *address : 0, false);
+  return allocated(result, card, charge, charge, result == CUDA_SUCCESS && address ? *address : 0, false);
 }
 
 CUresult cuMemAlloc(CUdeviceptr_v1 *address, unsigned bytes) {
@@ -28,30 +28,20 @@ CUresult cuMemAlloc(CUdeviceptr_v1 *address, unsigned bytes) {
   uint64_t charge = account_size(bytes);
   if (card != CARD_NONE && !account_reserve(card, charge, "cuMemAlloc")) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = NEXT(cuMemAlloc)(address, bytes);
-  return allocated(result, card, charge, result == CUDA_SUCCESS && address ? *address : 0, false);
+  return allocated(result, card, charge, charge, result == CUDA_SUCCESS && address ? *address : 0, false);
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned flags) {
   int card = address && bytes ? card_current() : CARD_NONE;
   if (card != CARD_NONE && !account_reserve(card, bytes, "cuMemAllocManaged")) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = NEXT(cuMemAllocManaged)(address, bytes, flags);
-  return allocated(result, card, bytes, result == CUDA_SUCCESS && address ? *address : 0, true);
+  return allocated(result, card, bytes, bytes, result == CUDA_SUCCESS && address ? *address : 0, true);
 }
 
-/* The pitch is known only after the call: what was claimed is then corrected. */
+/* The pitch is known only after the call; 512 is the least that cards align rows to. */
 static uint64_t pitched(uint64_t width, uint64_t height) {
   uint64_t pitch = (width + 511) / 512 * 512;
   return account_size(height && pitch > UINT64_MAX / height ? UINT64_MAX / 2 : pitch * height);
-}
-
-static CUresult correct(CUresult result, int card, uint64_t claimed, uint64_t bytes, uint64_t address) {
-  if (card == CARD_NONE || result != CUDA_SUCCESS) return allocated(result, card, claimed, address, false);
-  uint64_t charge = account_size(bytes);
-  if (charge > claimed)
-    claim_add(card, charge - claimed);
-  else
-    claim_return(card, claimed - charge);
-  return allocated(result, card, charge, address, false);
 }
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element) {
@@ -59,7 +49,8 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, s
   uint64_t claimed = pitched(width, height);
   if (card != CARD_NONE && !account_reserve(card, claimed, "cuMemAllocPitch")) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = NEXT(cuMemAllocPitch_v2)(address, pitch, width, height, element);
-  return correct(result, card, claimed, result == CUDA_SUCCESS && pitch ? *pitch * height : 0, result == CUDA_SUCCESS && address ? *address : 0);
+  uint64_t bytes = result == CUDA_SUCCESS && pitch ? account_size(*pitch * height) : 0;
+  return allocated(result, card, claimed, bytes, result == CUDA_SUCCESS && address ? *address : 0, false);
 }
 
 CUresult cuMemAllocPitch(CUdeviceptr_v1 *address, unsigned *pitch, unsigned width, unsigned height, unsigned element) {
@@ -67,8 +58,8 @@ CUresult cuMemAllocPitch(CUdeviceptr_v1 *address, unsigned *pitch, unsigned widt
   uint64_t claimed = pitched(width, height);
   if (card != CARD_NONE && !account_reserve(card, claimed, "cuMemAllocPitch")) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = NEXT(cuMemAllocPitch)(address, pitch, width, height, element);
-  uint64_t bytes = result == CUDA_SUCCESS && pitch ? (uint64_t)*pitch * height : 0;
-  return correct(result, card, claimed, bytes, result == CUDA_SUCCESS && address ? *address : 0);
+  uint64_t bytes = result == CUDA_SUCCESS && pitch ? account_size((uint64_t)*pitch * height) : 0;
+  return allocated(result, card, claimed, bytes, result == CUDA_SUCCESS && address ? *address : 0, false);
 }
 
 /* A pointer that is not in the ledger (imported, mapped, from a pool, from before) is the driver's business. */
@@ -117,7 +108,7 @@ CUresult cuImportExternalMemory(CUexternalMemory *memory, const struct cu_extern
   CUresult result = NEXT(cuImportExternalMemory)(memory, descriptor);
   if (card == CARD_NONE) return result;
   uint64_t key = result == CUDA_SUCCESS ? (uint64_t)(uintptr_t)*memory : 0;
-  return account_settle(result, (struct ledger_entry){.key = key, .kind = LEDGER_EXTERNAL, .bytes = bytes, .card = (int8_t)card});
+  return account_settle(result, bytes, (struct ledger_entry){.key = key, .kind = LEDGER_EXTERNAL, .bytes = bytes, .card = (int8_t)card});
 }
 
 CUresult cuDestroyExternalMemory(CUexternalMemory memory) {

@@ -204,8 +204,6 @@ static bool begin(struct request *request, struct pool *pool, uint64_t bytes, CU
     used = attribute(pool->handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
     claimed = used + bytes <= reserved ? 0 : growth(pool, used + bytes - reserved);
     if (claimed && !account_reserve(pool->card, claimed, call)) return false;
-  } else {
-    measure_if_due(pool->card);
   }
   request->claimed = claimed;
   return true;
@@ -220,7 +218,9 @@ static CUresult end(const struct request *request, CUresult result, CUdeviceptr 
     return result;
   }
   uint64_t before = pool->charged;
+  claim_landed(pool->card, request->claimed);
   follow(pool, request->claimed);
+  measure_if_due(pool->card);
   if (result != CUDA_SUCCESS) return result;
   uint64_t limit = region_memory_limit(region_get(), pool->card);
   if (pool->charged <= before + request->claimed || !limit || claim_used(pool->card) <= limit) return result;

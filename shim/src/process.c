@@ -56,7 +56,7 @@ static bool read_stat(int pid, struct life *life) {
   unsigned long threads = 0;
   for (int number = 3; field && number < 22; number++) {
     field = strchr(field + 1, ' ');
-    if (field && number == 19) threads = strtoul(field + 1, NULL, 10);
+    if (field && number == 20) threads = strtoul(field + 1, NULL, 10);
   }
   field = field ? strchr(field + 1, ' ') : NULL;
   if (!field) return false;

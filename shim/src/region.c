@@ -22,10 +22,6 @@ enum { LOCK_TRIES = 500, LOCK_PAUSE_NS = 10000000 }; /* 5 s: a stopped process m
 
 static struct region current;
 
-static void report(const char *what, const char *path, int error) {
-  log_line(LOG_ERROR, LOG_REGION, "%s %s: %s; limits hold for this process alone", what, path, strerror(error));
-}
-
 /* A sparse file on a full disk would kill the program when a page is first written, so blocks are taken now. */
 static int reserve(int fd, off_t size) {
   if (fallocate(fd, 0, 0, size) == 0) return 0;
@@ -165,38 +161,41 @@ static void compare_environment(const struct region *region, const struct settin
   }
 }
 
-static bool open_shared(struct region *region, const struct settings *settings) {
+/* Fills in whichever file is not complete. The lock goes with the process that holds it, but not with its descriptor: the
+   mapping keeps the open file, so it is given back by name. */
+static bool complete(const struct region *region, const struct settings *settings, int fd) {
+  bool left_over = settings->default_region && abandoned(region);
+  if (region_ready(region->file) && core_ready(region->header) && !left_over) return true;
   char uuids[REGION_CARDS][NVML_UUID_SIZE];
-  int cards = -1;
-  int fd = open_sized(settings->region, REGION_BYTES), core_fd = -1;
-  if (fd < 0) {
-    report("cannot use", settings->region, errno);
-    return false;
-  }
-  struct region_file *file = map(fd, REGION_BYTES);
-  /* The driver is asked before the lock is taken. */
-  if (file && !region_ready(file)) cards = card_list(uuids);
-  bool locked = file && lock(fd);
-  if (!locked) report("cannot lock", settings->region, errno);
-  if (locked) {
-    snprintf(region->core_path, sizeof region->core_path, "%s%s", settings->region, CORE_SUFFIX);
-    core_fd = open_sized(region->core_path, CORE_BYTES);
-    if (core_fd < 0) report("cannot use", region->core_path, errno);
-  }
+  int cards = card_list(uuids); /* asks the driver, so before the lock is taken */
+  if (!lock(fd)) return false;
+  bool stale = left_over && abandoned(region);
+  if (!region_ready(region->file) || stale) fill_region(region->file, settings, uuids, cards);
+  if (!core_ready(region->header) || stale) fill_core(region->header, region->file, settings);
+  flock(fd, LOCK_UN);
+  return true;
+}
+
+static bool open_shared(struct region *region, const struct settings *settings) {
+  snprintf(region->core_path, sizeof region->core_path, "%s%s", settings->region, CORE_SUFFIX);
+  const char *path = settings->region;
+  int fd = open_sized(path, REGION_BYTES);
+  struct region_file *file = fd >= 0 ? map(fd, REGION_BYTES) : NULL;
+  if (file) path = region->core_path;
+  int core_fd = file ? open_sized(path, CORE_BYTES) : -1;
   struct core_header *header = core_fd >= 0 ? map(core_fd, CORE_BYTES) : NULL;
+  bool done = false;
   if (header) {
     attach_views(region, file, header);
-    bool stale = settings->default_region && region_ready(file) && abandoned(region);
-    if (stale && cards < 0) cards = card_list(uuids);
-    if (!region_ready(file) || stale) fill_region(file, settings, uuids, cards < 0 ? 0 : cards);
-    if (!core_ready(header) || stale) fill_core(header, file, settings);
-    region->shared = true;
-  } else if (file) {
-    munmap(file, REGION_BYTES);
+    done = complete(region, settings, fd);
   }
+  if (!done) log_line(LOG_ERROR, LOG_REGION, "cannot use %s: %s; limits hold for this process alone", path, strerror(errno));
+  if (!done && header) munmap(header, CORE_BYTES);
+  if (!done && file) munmap(file, REGION_BYTES);
   if (core_fd >= 0) close(core_fd);
-  close(fd); /* and with it the lock */
-  return header != NULL;
+  if (fd >= 0) close(fd);
+  region->shared = done;
+  return done;
 }
 
 /* The limits of a region that this user may read but not write still count. */

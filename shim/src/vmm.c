@@ -22,7 +22,7 @@ CUresult cuMemCreate(CUmemHandle *handle, size_t bytes, const struct cu_allocati
   if (card != CARD_NONE && !account_reserve(card, bytes, "cuMemCreate")) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = NEXT(cuMemCreate)(handle, bytes, properties, flags);
   if (card == CARD_NONE) return result;
-  return account_settle(result, (struct ledger_entry){.key = result == CUDA_SUCCESS ? *handle : 0, .kind = LEDGER_HANDLE, .bytes = bytes, .card = (int8_t)card});
+  return account_settle(result, bytes, (struct ledger_entry){.key = result == CUDA_SUCCESS ? *handle : 0, .kind = LEDGER_HANDLE, .bytes = bytes, .card = (int8_t)card});
 }
 
 static void drop_use(CUmemHandle handle) {
