@@ -22,13 +22,14 @@ _CONTAINER_LABELS = ("container_file_t", "container_ro_file_t", "svirt_sandbox_f
 def _gpu_present(facts: Facts, options: Options) -> Result:
     host = facts.host.need()
     present = host.has_gpu
-    if present is None:
+    listed = facts.cards.value or ()
+    if present is None and not listed:
         raise Missing(host.pci.reason, host.pci.source)
-    if not present:
+    if not present and not listed:
         evidence = Evidence(host.pci.source, "no PCI device of vendor 10de and class 03")
         return Result(Status.FAIL, "no NVIDIA GPU in this machine", host.name, (evidence,), "run doctor on a GPU node")
     devices = [device for device in host.pci.value or () if device.kind >> 16 == 3]
-    names = [card.model for card in host.cards.value or ()]
+    names = [card.model for card in host.cards.value or listed]
     if not names:
         families = (by_device_id(device.device) for device in devices)
         names = [f"{family.name} GPU" if family else "GPU" for family in families]
@@ -198,6 +199,7 @@ CHECKS = (
         (Part.HOST,),
         (_HERE, _POD, _PROBE),
         _gpu_present,
+        also=(Part.CARDS,),
         explain="Looks for PCI devices of NVIDIA's vendor id and display class, the driver's list and device nodes. "
         "Without a card the other checks of a machine say nothing.",
     ),

@@ -173,7 +173,18 @@ def _cgroup_driver(facts: Facts, options: Options) -> Result:
         summary = f"the kubelet uses {kubelet.value.cgroup}, {name} {driver}"
         remedy = f"set cgroupDriver: {driver} in {kubelet.value.config}, or change {name}; restart both and the plugin"
         return Result(Status.FAIL, summary, host.name, tuple(evidence), remedy)
+    silent = [handler.name for handler in _silent(host)]
+    if silent and kubelet.value.cgroup == "systemd":
+        summary = f"containerd's handler {silent[0]} does not say SystemdCgroup, so it uses cgroupfs"
+        remedy = f"set SystemdCgroup = true in the options of {silent[0]}; restart containerd and the plugin"
+        return Result(Status.WARN, summary, host.name, tuple(evidence), remedy)
     return Result(Status.PASS, f"{kubelet.value.cgroup} everywhere", host.name, tuple(evidence))
+
+
+def _silent(host: Host) -> list[Handler]:
+    """NVIDIA handlers of containerd without a cgroup driver; containerd's default is cgroupfs."""
+    handlers = host.containerd.value.handlers if host.containerd.value else ()
+    return [handler for handler in handlers if handler.nvidia and handler.systemd is None]
 
 
 def _cgroup_drivers(host: Host) -> list[tuple[str, str, str]]:

@@ -70,7 +70,7 @@ class Machine:
 
     def has_gpu(self) -> bool:
         """Whether any sign of an NVIDIA GPU is here; False too when nothing could be read."""
-        return read_host(self._files).has_gpu is True
+        return read_host(self._files).has_gpu is True or bool(self._read_cards()[1].value)
 
     def refresh(self) -> None:
         """Lets the next reading ask the driver again."""
