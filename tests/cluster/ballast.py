@@ -33,19 +33,15 @@ def _managed(manager: str, version: str, paths: Iterable[str], subresource: str 
 
 
 _ENVIRONMENT = {
-    "MASTER_PORT": "23456",
     "NCCL_DEBUG": "WARN",
     "NCCL_SOCKET_IFNAME": "eth0",
-    "OMP_NUM_THREADS": "4",
     "VC_TASK_INDEX": "",
-    "VK_TASK_INDEX": "",
 }
 _VOLUMES: dict[str, dict[str, Any]] = {
     "dataset": {"persistentVolumeClaim": {"claimName": "dataset", "readOnly": True}},
     "shm": {"emptyDir": {"medium": "Memory", "sizeLimit": "16Gi"}},
-    "hosts": {"configMap": {"name": "train-svc", "defaultMode": 420}},
 }
-_MOUNTS = {"dataset": "/data", "shm": "/dev/shm", "hosts": "/etc/volcano"}
+_MOUNTS = {"dataset": "/data", "shm": "/dev/shm"}
 _CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 
 _container = 'spec/containers/k:{"name":"train"}'
@@ -176,7 +172,7 @@ POD_GROUP = [
 def pod_spec(name: str, node: str, rank: int, limits: dict[str, str]) -> dict[str, Any]:
     """The spec of a training worker bound to `node`, with one container of these limits."""
     job = name.rsplit("-worker-", 1)[0]
-    environment = {**_ENVIRONMENT, "VC_TASK_INDEX": str(rank), "VK_TASK_INDEX": str(rank)}
+    environment = {**_ENVIRONMENT, "VC_TASK_INDEX": str(rank)}
     return {
         "nodeName": node,
         "schedulerName": "volcano",

@@ -14,6 +14,7 @@ from urllib.parse import urlencode, urlsplit
 from .certificates import Pair
 
 APPLY = "application/apply-patch+yaml"
+CONNECTIONS = 8  # at once, at most, where many objects are written
 MERGE = "application/merge-patch+json"
 
 

@@ -1,29 +1,26 @@
 """Big pools: nodes, cards and pods by number, written straight into etcd and kept as a snapshot.
 
-Through the API server 32,000 pods take minutes; etcd takes them in seconds. The API server reads JSON
-from etcd as well as its own protobuf, and serves both alike.
+Through the API server, 32,000 pods take minutes; etcd takes them in seconds. The API server reads JSON
+from etcd as well as its own protobuf and serves both alike; only its start takes longer.
 """
 
 from __future__ import annotations
 
-import base64
 import fcntl
 import hashlib
-import http.client
-import json
 import random
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from . import ballast
 from .bench import CRDS, Bench
 from .binaries import CACHE, key, say
+from .etcd import Entry, Etcd
 
 FACTOR = 20
 CARD_MIB = 143771
@@ -32,8 +29,6 @@ TEAMS = 16
 GANG = 4
 STAMP = "2026-01-15T08:00:00Z"
 BIND_TIME = "1768464000"
-
-Entry = tuple[str, dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -48,6 +43,9 @@ class Size:
     def pods(self) -> int:
         return self.nodes * self.cards * self.vgpus
 
+    def __str__(self) -> str:
+        return f"{self.nodes}x{self.cards}x{self.vgpus}"
+
     @classmethod
     def parse(cls, text: str) -> Size:
         """Reads NODESxCARDSxVGPUS; raises ValueError for anything else."""
@@ -59,22 +57,24 @@ class Size:
 
 def snapshot(size: Size, progress: Callable[[str], None] = say) -> Path:
     """A directory for `Bench(snapshot=...)` that holds a pool of this size; made once, then kept."""
-    digest = hashlib.sha256(repr((key(), size)).encode())
+    digest = hashlib.sha256(key().encode())
     for source in (Path(__file__), Path(ballast.__file__), *sorted(CRDS.glob("*.yaml"))):
         digest.update(source.read_bytes())
-    target = CACHE / "pools" / digest.hexdigest()
+    target = CACHE / "pools" / f"{size}-{digest.hexdigest()}"
     target.parent.mkdir(parents=True, exist_ok=True)
     with (target.parent / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not target.is_dir():
-            for leftover in target.parent.glob("build-*"):
-                shutil.rmtree(leftover)
+            # What an older generator made of this size, half a gigabyte for a big one, and broken attempts.
+            for pattern in (f"{size}-*", "build-*"):
+                for leftover in target.parent.glob(pattern):
+                    shutil.rmtree(leftover)
             start = time.monotonic()
             with (
                 tempfile.TemporaryDirectory(prefix="build-", dir=target.parent) as scratch,
                 Bench(controllers=False) as bench,
             ):
-                write(bench.etcd, entries(size))
+                Etcd(bench.etcd).put(entries(size))
                 bench.save(Path(scratch, "etcd"))
                 Path(scratch, "etcd").rename(target)
             progress(f"bench: pool of {size.pods} pods made in {time.monotonic() - start:.0f} s")
@@ -83,7 +83,7 @@ def snapshot(size: Size, progress: Callable[[str], None] = say) -> Path:
 
 def entries(size: Size) -> Iterator[Entry]:
     """The objects of the pool with their keys in etcd; the same for the same size."""
-    source = random.Random(repr(size))
+    source = random.Random(str(size))
     for team in range(TEAMS):
         yield _namespace(team, source)
         yield _queue(team, size, source)
@@ -99,33 +99,6 @@ def entries(size: Size) -> Iterator[Entry]:
                     yield _pod_group(gang, source)
                 yield _pod(gang, rank, node, index, card, size, source)
                 member += 1
-
-
-def write(etcd: str, items: Iterable[Entry]) -> None:
-    """Puts the objects into etcd, in transactions below its limits of 128 keys and 1.5 MiB."""
-    address = urlsplit(etcd)
-    connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=60)
-    batch: list[dict[str, Any]] = []
-    length = 0
-    for name, value in items:
-        data = json.dumps(value, separators=(",", ":")).encode()
-        if batch and (len(batch) == 128 or length + len(data) > 900_000):
-            _commit(connection, batch)
-            batch, length = [], 0
-        put = {"key": base64.b64encode(name.encode()).decode(), "value": base64.b64encode(data).decode()}
-        batch.append({"requestPut": put})
-        length += len(data)
-    if batch:
-        _commit(connection, batch)
-    connection.close()
-
-
-def _commit(connection: http.client.HTTPConnection, batch: list[dict[str, Any]]) -> None:
-    connection.request("POST", "/v3/kv/txn", json.dumps({"success": batch}))
-    response = connection.getresponse()
-    text = response.read()
-    if response.status != 200:
-        raise OSError(f"etcd refused a transaction: {text.decode(errors='replace')[:300]}")
 
 
 def _uid(source: random.Random) -> str:

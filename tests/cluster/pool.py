@@ -12,11 +12,10 @@ from typing import Any
 import yaml
 
 from .bench import Bench
-from .client import ApiError
+from .client import CONNECTIONS, ApiError
 from .resources import Resources
 
 POOLS = Path(__file__).parent.parent / "pools"
-CONNECTIONS = 8
 
 Object = Mapping[str, Any]
 

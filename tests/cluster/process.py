@@ -47,7 +47,7 @@ class Program:
     def pid(self) -> int:
         return self._process.pid
 
-    def wait_until(self, ready: Callable[[], bool], timeout: float = 60.0) -> None:
+    def wait_until(self, ready: Callable[[], bool], timeout: float = 180.0) -> None:
         """Returns when `ready()` is true; raises ProgramError when the program ends or time is up."""
         deadline = time.monotonic() + timeout
         while not ready():

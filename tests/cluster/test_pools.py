@@ -83,7 +83,7 @@ def test_a_generated_pool_is_the_same_each_time() -> None:
 def test_generated_pods_have_the_size_of_real_ones() -> None:
     for name, value in generate.entries(Size(1, 2, 2)):
         if name.startswith("/registry/pods/"):
-            assert 4_000 < len(json.dumps(value, separators=(",", ":"))) < 8_000
+            assert 4_000 < len(json.dumps(value, separators=(",", ":"))) < 6_000
 
 
 @pytest.mark.parametrize("text", ["", "10x8", "10x8x0", "axbxc", "1x2x3x4"])
