@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytest_plugins = ["tests.cluster.plugin"]
+
 _GOLDEN = Path(__file__).parent / "golden"
 _FOREIGN = ("KUBECONFIG", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "TERM", "XDG_CONFIG_HOME")
 
