@@ -203,8 +203,9 @@ def _message(pod: kube.Pod, groups: dict[tuple[str, str], kube.PodGroup]) -> str
     return share.first_message(texts) or "the scheduler gives no reason; has it a PodGroup, and does the scheduler run?"
 
 
-_PARTS = (Part.PODS, Part.NODES, Part.CONFIGMAPS)
+_CARDS = (Part.PODS, Part.NODES)
 _API = (Where.API,)
+_NAMES = (Part.CONFIGMAPS,)
 
 CHECKS = (
     Check(
@@ -212,18 +213,20 @@ CHECKS = (
         "Pods run where and with what they were planned",
         "pods",
         Status.FAIL,
-        (Part.PODS, Part.CONFIGMAPS),
+        (Part.PODS,),
         _API,
         drift,
+        also=_NAMES,
     ),
     Check(
         "overcommitted-card",
         "No card is given out more than once",
         "pods",
         Status.FAIL,
-        _PARTS,
+        _CARDS,
         _API,
         overcommitted,
+        also=_NAMES,
         explain="Volcano books two containers of one pod on one card once only, and frees a terminating pod's card "
         "at once.",
     ),
@@ -232,21 +235,32 @@ CHECKS = (
         "vGPU pods that are bound have vGPUs",
         "pods",
         Status.FAIL,
-        (Part.PODS, Part.CONFIGMAPS),
+        (Part.PODS,),
         _API,
         no_device,
+        also=_NAMES,
         explain="After a start of the scheduler, and where a node's register annotation is missing, vGPU pods are "
         "bound without devices.",
     ),
     Check("mig-slice", "No MIG slice is given out twice", "pods", Status.FAIL, (Part.PODS,), _API, mig_slice),
-    Check("gone-device", "Pods hold cards that are registered", "pods", Status.FAIL, _PARTS, _API, gone_device),
+    Check(
+        "gone-device",
+        "Pods hold cards that are registered",
+        "pods",
+        Status.FAIL,
+        _CARDS,
+        _API,
+        gone_device,
+        also=_NAMES,
+    ),
     Check(
         "stuck-pending",
         "No vGPU pod waits for more than 10 minutes",
         "pods",
         Status.WARN,
-        (Part.PODS, Part.PODGROUPS, Part.CONFIGMAPS),
+        (Part.PODS,),
         _API,
         stuck_pending,
+        also=(Part.PODGROUPS, *_NAMES),
     ),
 )

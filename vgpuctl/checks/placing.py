@@ -264,9 +264,10 @@ CHECKS = (
         "No other plugin hands out the same cards",
         "plugin",
         Status.FAIL,
-        (Part.NODES, Part.PODS, Part.CONFIGMAPS),
+        (Part.NODES, Part.PODS),
         (Where.API,),
         rivals,
+        also=(Part.CONFIGMAPS,),
     ),
     Check(
         "filter-devices",

@@ -47,7 +47,7 @@ _RULES = {
 
 _SANDBOXES = ("gvisor", "runsc", "kata", "firecracker")
 _GRAPHICS = ("graphics", "display", "all")
-_PARTS = (Part.PODS, Part.NODES, Part.CONFIGMAPS, Part.DEPLOYMENTS, Part.QUEUES)
+_CONTEXT = (Part.NODES, Part.CONFIGMAPS, Part.DEPLOYMENTS, Part.QUEUES)
 
 
 def _linted(facts: Facts) -> Iterator[tuple[kube.Pod, list[Finding]]]:
@@ -129,9 +129,10 @@ CHECKS = (
         "Pods ask for vGPUs in a way that counts and can be met",
         "pods",
         Status.FAIL,
-        _PARTS,
+        (Part.PODS,),
         (Where.API,),
         partial(by_lint, "limits", Status.FAIL),
+        also=_CONTEXT,
         explain="Only limits of main containers count. What is written elsewhere, or with a unit, is ignored or read "
         "as something else, and the pod takes a whole card or none.",
     ),
@@ -140,26 +141,29 @@ CHECKS = (
         "vGPU pods are planned by Volcano",
         "pods",
         Status.FAIL,
-        _PARTS,
+        (Part.PODS,),
         (Where.API,),
         partial(by_lint, "scheduler-name", Status.FAIL),
+        also=_CONTEXT,
     ),
     Check(
         "bypass",
         "Nothing in a vGPU pod goes around its limits",
         "pods",
         Status.WARN,
-        _PARTS,
+        (Part.PODS,),
         (Where.API,),
         bypass,
+        also=_CONTEXT,
     ),
     Check(
         "graphics",
         "Fractional pods compute only",
         "pods",
         Status.WARN,
-        (Part.PODS, Part.CONFIGMAPS),
+        (Part.PODS,),
         (Where.API,),
         graphics,
+        also=(Part.CONFIGMAPS,),
     ),
 )

@@ -131,7 +131,7 @@ def orphan(facts: Facts, options: Options) -> Iterator[Result]:
             )
 
 
-_PARTS = (Part.QUOTAS, Part.CONFIGMAPS, Part.NODES, Part.PODS, Part.DEPLOYMENTS, Part.QUEUES)
+_CONTEXT = (Part.CONFIGMAPS, Part.NODES, Part.PODS, Part.DEPLOYMENTS, Part.QUEUES)
 
 CHECKS = (
     Check(
@@ -139,28 +139,31 @@ CHECKS = (
         "Quotas on vGPUs are enforced",
         "quota",
         Status.FAIL,
-        _PARTS,
+        (Part.QUOTAS,),
         (Where.API,),
         partial(by_lint, "quota-prefix", Status.FAIL),
-        explain="The API server counts extended resources under `requests.` only. Others it stores and enforces nothing.",
+        also=_CONTEXT,
+        explain="The API server counts extended resources under `requests.` only; others enforce nothing.",
     ),
     Check(
         "quota-multi",
         "Quotas on memory and cores meet pods of one vGPU per container",
         "quota",
         Status.WARN,
-        (Part.QUOTAS, Part.PODS, Part.CONFIGMAPS),
+        (Part.QUOTAS, Part.PODS),
         (Where.API,),
         multi,
+        also=(Part.CONFIGMAPS,),
     ),
     Check(
         "quota-units",
         "Quotas are written in the pool's units",
         "quota",
         Status.WARN,
-        _PARTS,
+        (Part.QUOTAS,),
         (Where.API,),
         partial(by_lint, "quota-units", Status.WARN),
+        also=_CONTEXT,
         explain="A cap on memory is in units of gpuMemoryFactor MiB; another factor changes what it means.",
     ),
     Check(
@@ -168,17 +171,19 @@ CHECKS = (
         "Nobody uses more than his quota or queue allows",
         "quota",
         Status.WARN,
-        (Part.QUOTAS, Part.QUEUES, Part.CONFIGMAPS),
+        (Part.QUOTAS,),
         (Where.API,),
         over,
+        also=(Part.QUEUES, Part.CONFIGMAPS),
     ),
     Check(
         "quota-orphan",
         "Quotas belong to teams or to pods",
         "quota",
         Status.PASS,
-        (Part.QUOTAS, Part.PODS, Part.CONFIGMAPS),
+        (Part.QUOTAS, Part.PODS),
         (Where.API,),
         orphan,
+        also=(Part.CONFIGMAPS,),
     ),
 )

@@ -52,6 +52,6 @@ def need_cluster(settings: Settings) -> Cluster:
 
 
 def _machine(settings: Settings) -> tuple[Source, ...]:
-    from vgpuctl.sources.machine import machine
+    from vgpuctl.sources.machine import Machine
 
-    return machine(settings.root)
+    return (Machine.local(settings.root, settings.request_timeout or 10.0),)

@@ -1,0 +1,175 @@
+"""Checks of what the scheduler makes of its configuration and of the device configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from vgpuctl.checks.check import Check, Evidence, Options, Result, Skip, Status, Where
+from vgpuctl.checks.config import CONTEXT, scheduler_looks_at, text_findings, text_results
+from vgpuctl.model import pool
+from vgpuctl.model.config.kind import DEVICE, SCHEDULER
+from vgpuctl.model.document import read_yaml
+from vgpuctl.model.facts import Facts, Part
+from vgpuctl.model.finding import Finding, Severity
+from vgpuctl.model.pool import Text
+
+_DEFAULT = "deviceshare-arguments"
+_SCHEDULER_RULES = {
+    **dict.fromkeys(
+        ("vgpu-off", "bool-value", "exclusive-options", "duplicate-plugin", "deprecated-key"), "deviceshare-enabled"
+    ),
+    **dict.fromkeys(("predicates-missing", "predicate-off"), "predicates-plugin"),
+    "config-source-mismatch": "geometries-configmap",
+}
+"""Rule of the scheduler's configuration → the check that it belongs to; all others are the arguments'."""
+
+_DECODING = frozenset(
+    (
+        "type-mismatch",
+        "string-for-number",
+        "string-for-bool",
+        "mig-shape",
+        "mig-unit",
+        "number-range",
+        "loaders-disagree",
+        "unrendered-template",
+        "foreign-format",
+        "wrong-nesting",
+        "key-case",
+        "yaml-syntax",
+        "yaml-tab",
+        "invisible-character",
+        "extra-document",
+    )
+)
+"""Rules of the device configuration that leave the scheduler on its built-in defaults, or with empty values."""
+
+
+def geometries(facts: Facts, options: Options) -> Iterator[Result]:
+    """The device configuration as the scheduler gets it: there, decodable, and the same as the plugin's."""
+    scheduler = pool.scheduler_config(facts)
+    if scheduler is None and pool.plugin_config(facts) is None:
+        raise Skip("there is neither a scheduler configuration nor a device configuration")
+    space, name = scheduler_looks_at(facts)
+    where = f"ConfigMap {space}/{name}"
+    item = pool.configmap(facts, space, name)
+    log = _complaint(facts)
+    if item is None or pool.text_in(item, pool.DEVICE_KEY) is None:
+        lacks = "does not exist" if item is None else f"has no key {pool.DEVICE_KEY}"
+        yield Result(
+            Status.FAIL,
+            "the scheduler finds no device configuration and runs on its built-in defaults",
+            where,
+            (Evidence(where, lacks), *log),
+            "create it there, or name another with deviceshare.KnownGeometriesCMName and …CMNamespace",
+        )
+        return
+    text = pool.text_in(item, pool.DEVICE_KEY)
+    assert text is not None
+    broken = [
+        found
+        for found in text_findings(facts, text, DEVICE)
+        if found.severity is Severity.ERROR and found.rule in _DECODING
+    ]
+    for result in text_results(text, broken):
+        yield Result(
+            Status.FAIL,
+            f"the scheduler cannot use its device configuration: {result.summary}",
+            where,
+            (*result.evidence, *log),
+            f"{result.remedy}; restart the scheduler".lstrip("; "),
+        )
+    if scheduler is not None:
+        mismatch = [
+            found for found in text_findings(facts, scheduler, SCHEDULER) if _owner(found) == "geometries-configmap"
+        ]
+        yield from text_results(scheduler, mismatch)
+    plugin = pool.plugin_config(facts)
+    if not broken and plugin is not None and plugin.map is not text.map and _values(plugin) != _values(text):
+        yield Result(
+            Status.FAIL,
+            "scheduler and plugin read different device configurations",
+            where,
+            (Evidence("the scheduler reads", where), Evidence("the plugin reads", plugin.place)),
+            "make them the same, and restart both",
+        )
+
+
+def _values(text: Text) -> object:
+    root = read_yaml(text.text)[0].root
+    return root.plain() if root is not None else None
+
+
+def _complaint(facts: Facts) -> tuple[Evidence, ...]:
+    lines = [
+        line for line in (facts.logs.value or {}).get("scheduler", "").splitlines() if "using default config" in line
+    ]
+    return (Evidence("scheduler log", " ".join(lines[-1].split())),) if lines else ()
+
+
+def _owner(finding: Finding) -> str:
+    return _SCHEDULER_RULES.get(finding.rule, _DEFAULT)
+
+
+def _of_scheduler(check: str) -> Callable[[Facts, Options], Iterator[Result]]:
+    """A check that is some of the scheduler configuration's rules."""
+
+    def run(facts: Facts, options: Options) -> Iterator[Result]:
+        text = pool.scheduler_config(facts)
+        if text is None:
+            raise Skip("no configuration of the scheduler was found")
+        yield from text_results(
+            text, [found for found in text_findings(facts, text, SCHEDULER) if _owner(found) == check]
+        )
+
+    return run
+
+
+_API = (Where.API,)
+
+CHECKS = (
+    Check(
+        "deviceshare-enabled",
+        "The scheduler shares vGPUs",
+        "volcano",
+        Status.FAIL,
+        (Part.CONFIGMAPS,),
+        _API,
+        _of_scheduler("deviceshare-enabled"),
+        also=CONTEXT,
+        explain='deviceshare.VGPUEnable counts as true, "true" or "1"; with the older switches on the scheduler exits.',
+    ),
+    Check(
+        _DEFAULT,
+        "The scheduler's configuration is read as it is meant",
+        "volcano",
+        Status.FAIL,
+        (Part.CONFIGMAPS,),
+        _API,
+        _of_scheduler(_DEFAULT),
+        also=CONTEXT,
+        explain="Misspelt arguments and quoted weights are ignored in silence; a policy without weight ranks no nodes.",
+    ),
+    Check(
+        "predicates-plugin",
+        "The scheduler filters nodes",
+        "volcano",
+        Status.FAIL,
+        (Part.CONFIGMAPS,),
+        _API,
+        _of_scheduler("predicates-plugin"),
+        also=CONTEXT,
+    ),
+    Check(
+        "geometries-configmap",
+        "The scheduler gets the device configuration, and the same as the plugin",
+        "volcano",
+        Status.FAIL,
+        (Part.CONFIGMAPS,),
+        _API,
+        geometries,
+        also=(*CONTEXT, Part.LOGS),
+        explain="One value of a wrong type drops the whole file: the scheduler then runs on built-in defaults, and "
+        "says so at high verbosity only.",
+    ),
+)
