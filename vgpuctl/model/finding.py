@@ -26,6 +26,7 @@ class Finding(Item, frozen=True, kw_only=True):
     rule: the stable id, such as `factor-zero`. file: as the user named it. line and column: 1-based, in that file,
     also for text inside a ConfigMap's block; 0 when the finding is about the whole file. path: the place as
     keys, such as `nvidia.gpuMemoryFactor`. message: what is wrong and its effect. remedy: what to write instead.
+    excerpt: the line itself, "" where there is none.
     """
 
     rule: str
@@ -36,6 +37,7 @@ class Finding(Item, frozen=True, kw_only=True):
     line: int = 0
     column: int = 0
     path: str = ""
+    excerpt: str = ""
 
 
 class Findings(Output, frozen=True, kw_only=True):

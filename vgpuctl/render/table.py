@@ -27,6 +27,8 @@ def render(output: Output, terminal: Terminal) -> str:
 def draw(output: Output, terminal: Terminal, *, wide: bool) -> str:
     """The text of table and wide."""
     view = view_of(output)
+    if view.lines:
+        return "".join(f"{line.rstrip()}\n" for line in view.lines(output, terminal, wide))
     if view.draw is None:
         return "".join(f"{line}\n" for line in _table(view, output, terminal, wide))
     screen = console(terminal)

@@ -6,7 +6,7 @@ no view: they show the Output as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -54,7 +54,8 @@ class View:
     """rows: the rows of an Output. name: the object name of a row for `-o name`, "" for rows without one.
     footer: lines below the table. records: structs whose fields are the columns of CSV, instead of `columns`.
     draw: a drawing of its own instead of the table, as rich renderables (used by table and wide).
-    short: lines to paste into a message, without colour. cases: what a test report holds."""
+    lines: painted lines of its own instead of the table. short: lines to paste into a message, without colour.
+    cases: what a test report holds."""
 
     rows: Callable[[Any], Sequence[Any]]
     columns: tuple[Column, ...] = ()
@@ -63,6 +64,7 @@ class View:
     records: Callable[[Any], Sequence[Any]] | None = None
     empty: str = ""
     draw: Callable[[Any, Terminal, bool], Any] | None = None
+    lines: Callable[[Any, Terminal, bool], Iterable[str]] | None = None
     short: Callable[[Any], Sequence[str]] | None = None
     cases: Callable[[Any], Sequence[Case]] | None = None
 

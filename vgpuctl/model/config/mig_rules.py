@@ -15,16 +15,14 @@ from vgpuctl.model.rule import Hit
 def shape(config: DeviceConfig, context: Context) -> Iterator[Hit]:
     seen: set[str] = set()
     for hit in config.loader.hits.get("mig-shape", ()):
-        entry, _, key = hit.path.rpartition(".")
+        level, _, key = hit.path.rpartition(".")
         parent = hit.path.partition(".allowedGeometries")[0]
         if parent in seen:
             continue
         seen.add(parent)
-        if key in INSTANCE.fields and entry.endswith("]"):
+        if key in INSTANCE.fields and level.endswith("]"):
             message = f"{key} stands in the group itself: the loaders read a group without slices"
-            yield replace(
-                hit, message=message, remedy="- group: group1, and below it geometries: with name, memory and count"
-            )
+            yield replace(hit, message=message, remedy="- group: group1, below it geometries: with name, memory, count")
         else:
             yield hit
     for entry in config.nvidia.sections("knownMigGeometries") if config.nvidia else ():

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import msgspec
+
 from vgpuctl.model.config.configmap import ConfigMap, configmap
 from vgpuctl.model.config.kind import NODE, Kind, kind_of, kind_of_text
 from vgpuctl.model.config.shape import templates
@@ -66,8 +68,21 @@ def validate(text: str, file: str, context: Context, kind: Kind | None = None) -
         else:
             verdict.saw(found.title)
             content(found, text if found is NODE else body, None, verdict)
-    verdict.findings = in_order(verdict.findings)
+    _undecodable(body, verdict)
+    verdict.findings = [_with_line(finding, Lines(body)) for finding in in_order(verdict.findings)]
     return verdict
+
+
+def _undecodable(text: str, verdict: Verdict) -> None:
+    """Bytes that are no UTF-8 were read as U+FFFD."""
+    offset = text.find("\ufffd")
+    if offset >= 0:
+        message = "the text is not UTF-8: the API server refuses it"
+        verdict.add("encoding", Hit(Lines(text).at(offset), "", message, "save it as UTF-8"))
+
+
+def _with_line(finding: Finding, lines: Lines) -> Finding:
+    return msgspec.structs.replace(finding, excerpt=lines.row(finding.line)) if finding.line else finding
 
 
 def content(kind: Kind, text: str, place: Place | None, verdict: Verdict) -> None:
