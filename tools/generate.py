@@ -9,10 +9,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tools import completions
+from tools import checks_page, completions
 
 ROOT = Path(__file__).resolve().parent.parent
-GENERATORS: tuple[Callable[[], dict[str, str]], ...] = (completions.files,)
+GENERATORS: tuple[Callable[[], dict[str, str]], ...] = (checks_page.files, completions.files)
 
 
 def main() -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -11,11 +13,15 @@ from vgpuctl.cli.options import CONNECTION, OUTPUT, SOURCE, new_app, shared
 from vgpuctl.cli.settings import Settings, seconds
 from vgpuctl.cli.show import note, show
 from vgpuctl.cli.sources import sources
+from vgpuctl.model.change import Change
 from vgpuctl.model.cuda import version
 from vgpuctl.model.doctor import Counts
 from vgpuctl.model.problem import Exit, Problem
+from vgpuctl.sources.cluster import Cluster
+from vgpuctl.sources.commands import MachineWriter
 from vgpuctl.sources.machine import Machine
 from vgpuctl.sources.source import Source
+from vgpuctl.tasks.apply import Conduct, Group, apply
 from vgpuctl.tasks.doctor import Diagnosis, choose, diagnose, explanation, listing, report, verdict, wait
 
 app = new_app()
@@ -27,6 +33,9 @@ def doctor(
     settings: Settings,
     only: Annotated[list[str] | None, typer.Option(help="Run only these checks or areas", metavar="ID|AREA")] = None,
     skip: Annotated[list[str] | None, typer.Option(help="Leave out these checks or areas", metavar="ID|AREA")] = None,
+    fix: Annotated[bool, typer.Option("--fix", help="Mend what can be mended, after asking")] = False,
+    dry_run: Annotated[str, typer.Option("--dry-run", help="With --fix: client or server", metavar="MODE")] = "",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask")] = False,
     cuda: Annotated[str, typer.Option(help="Does this CUDA toolkit run here? Such as 11.4", metavar="VERSION")] = "",
     wait_for: Annotated[str, typer.Option("--wait", help="Look again until all is well", metavar="TIME")] = "",
     list_checks: Annotated[bool, typer.Option("--list", help="List the checks")] = False,
@@ -51,6 +60,9 @@ def doctor(
         diagnosis, well = wait(look, seconds(wait_for, "--wait"), _tell)
     else:
         diagnosis = look()
+    if fix:
+        _mend(diagnosis.fixes, found, settings, dry_run, yes)
+        diagnosis = look() if diagnosis.fixes else diagnosis
     result = report(diagnosis, choice)
     show(result, settings)
     return verdict(result.counts, strict=settings.fail_on == "warn") if well else Exit.TIMEOUT
@@ -79,6 +91,31 @@ def _sources(settings: Settings) -> tuple[Source, ...]:
         "this machine has no NVIDIA GPU, and no cluster is configured (no kubeconfig, not in a pod)",
         remedy="run it on a GPU node, give --kubeconfig FILE, or look at a made-up pool: vgpuctl doctor --demo",
     )
+
+
+def _mend(fixes: Sequence[Change], found: Sequence[Source], settings: Settings, dry_run: str, yes: bool) -> None:
+    """Carries out the fixes, each on its own: one that fails is told, and the next is tried."""
+    if settings.demo or settings.bundle or settings.root:
+        raise Problem(
+            "--fix changes what runs, not a recording", remedy="run it on the machine itself", exit_code=Exit.USAGE
+        )
+    if dry_run not in ("", "client", "server"):
+        raise Problem(f"--dry-run {dry_run!r} is not understood", remedy="client or server", exit_code=Exit.USAGE)
+    if not fixes:
+        note("there is nothing that --fix can mend")
+        return
+    cluster = next((source for source in found if isinstance(source, Cluster)), None)
+    ask = None if not (sys.stdin.isatty() and sys.stderr.isatty()) else _ask
+    conduct = Conduct(say=note, dry_run=dry_run, yes=yes, ask=ask)
+    outcome = apply(MachineWriter(cluster), [Group([change]) for change in fixes], conduct)
+    for problem in outcome.problems:
+        note("error: " + "; ".join(problem.lines()))
+
+
+def _ask(question: str) -> bool:
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _tell(counts: Counts) -> None:

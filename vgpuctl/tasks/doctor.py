@@ -101,11 +101,11 @@ def diagnose(sources: Sequence[Source], checks: Sequence[Check], options: Option
     rest = [check for check in checks if not machines or not _about_machine(check)]
     outcomes += _run(rest, facts, options, held)
     order = {check.id: number for number, check in enumerate(checks)}
-    unique = list(dict.fromkeys(sorted(outcomes, key=lambda outcome: order[outcome.check.id])))
+    unique = {_key(outcome): outcome for outcome in sorted(outcomes, key=lambda outcome: order[outcome.check.id])}
     names = [machine.name for machine in machines]
     reads = {area.id: _reads(area.id, checks, pool, names) for area in AREAS}
     source = ", ".join([*(source.name for source in pool), *names])
-    return Diagnosis(source, facts.now or time.time(), tuple(unique), reads)
+    return Diagnosis(source, facts.now or time.time(), tuple(unique.values()), reads)
 
 
 def wait(look: Callable[[], Diagnosis], seconds: float, tell: Callable[[Counts], None]) -> tuple[Diagnosis, bool]:
@@ -221,18 +221,28 @@ def _run(checks: Sequence[Check], facts: Facts, options: Options, held: frozense
     return [*ran, *skipped]
 
 
+def _key(outcome: Outcome) -> tuple[str, ...]:
+    """What makes two outcomes one: a check of the pool says the same beside each machine."""
+    result = outcome.result
+    return (outcome.check.id, result.status.value, result.subject, result.summary)
+
+
 def _lacking(check: Check, held: frozenset[Part]) -> Result | None:
     parts = {*check.needs} or {*check.also}
     absent = parts - held if check.needs else (parts if not parts & held else set())
     if not absent:
         return None
-    what = "the machine itself: run doctor on a GPU node" if absent & Machine.parts else "a cluster"
-    return Result(Status.SKIP, f"needs {what}")
+    if absent & Machine.parts:
+        return Result(Status.SKIP, "needs the machine itself: run doctor on a GPU node")
+    if not held - Machine.parts:
+        return Result(Status.SKIP, "needs a cluster")
+    names = ", ".join(sorted(part.value for part in absent))
+    return Result(Status.SKIP, f"the source does not hold {names}")
 
 
 def _reads(area: str, checks: Sequence[Check], pool: Sequence[Source], machines: Sequence[str]) -> str:
     """Which sources the checks of an area draw on."""
-    parts = {part for check in checks if check.area == area for part in (*check.needs, *check.also)}
+    parts = {part for check in checks if check.area == area for part in check.needs or check.also}
     names = [source.name for source in pool if parts & source.parts - Machine.parts]
     if parts & Machine.parts:
         names = [*machines, *names]

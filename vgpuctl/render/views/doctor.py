@@ -25,6 +25,7 @@ MARKS = {
 """By status: the mark, the word in ASCII, the style."""
 _BAD = (Status.WARN, Status.FAIL, Status.UNKNOWN)
 _CASES = {Status.FAIL: "failure", Status.UNKNOWN: "error", Status.SKIP: "skipped"}
+_SHOWN = 3
 _WIDEST = 100
 """Columns of text beyond which lines are hard to read."""
 
@@ -34,17 +35,35 @@ def _draw(output: DoctorReport, terminal: Terminal, wide: bool) -> Any:
     from rich.text import Text
 
     parts: list[Any] = []
+    silent = {} if wide else _silent(output)
     names = max((len(result.check) for result in output.results), default=0)
     for area in output.areas:
+        if area.id in silent:
+            continue
         title = Text(clean(area.title), "strong")
         if area.read:
             title.append(clean(f"  {area.read}"), "dim")
         results = [result for result in output.results if result.area == area.id]
         parts += [title, _grid(results, area.read, terminal, wide, names), Text()]
+    for reason in dict.fromkeys(silent.values()):
+        titles = [area.title for area in output.areas if silent.get(area.id) == reason]
+        mark, word, style = MARKS[Status.SKIP]
+        parts.append(Text(plain(f"{word if terminal.ascii else mark}  {', '.join(titles)}: {reason}", terminal), style))
+    if silent:
+        parts.append(Text())
     if output.left_out:
         parts.append(Text(clean(f"left out: {', '.join(output.left_out)}"), "dim"))
     parts.append(Text(str(output.counts), _worst_style(output)))
     return Group(*parts)
+
+
+def _silent(output: DoctorReport) -> dict[str, str]:
+    """Areas of which every check was skipped for one reason, and the reason: they share a line."""
+    reasons: dict[str, set[str]] = {}
+    for result in output.results:
+        skipped = result.summary if result.status is Status.SKIP else ""
+        reasons.setdefault(result.area, set()).add(skipped)
+    return {area: min(found) for area, found in reasons.items() if len(found) == 1 and "" not in found}
 
 
 def _grid(results: Sequence[CheckResult], read: str, terminal: Terminal, wide: bool, names: int) -> Table:
@@ -71,10 +90,12 @@ def _grid(results: Sequence[CheckResult], read: str, terminal: Terminal, wide: b
                 grid.add_row("", "", Text(part, kind))
     mark, word, style = MARKS[Status.SKIP]
     for reason, same in skipped.items():
-        checks = ", ".join(dict.fromkeys(result.check for result in same))
-        name = clean(same[0].check) if len(same) == 1 else f"{len(same)} checks"
-        text = plain(reason if len(same) == 1 else f"{reason} ({checks})", terminal)
-        grid.add_row(Text(word if terminal.ascii else mark, style), Text(name, style), Text(text, style))
+        checks = list(dict.fromkeys(result.check for result in same))
+        name = checks[0] if len(checks) == 1 else f"{len(checks)} checks"
+        alone = len(checks) == 1 or len(same) == len(results)
+        text = reason if alone else f"{reason} ({_some(checks)})"
+        told = Text(plain(text, terminal), style)
+        grid.add_row(Text(word if terminal.ascii else mark, style), Text(clean(name), style), told)
     return grid
 
 
@@ -87,10 +108,16 @@ def _wrapped(line: str, room: int) -> list[str]:
     )
 
 
+def _some(names: Sequence[str]) -> str:
+    rest = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+
+
 def _told(result: CheckResult, read: str) -> str:
-    """The summary; the subject in front where it is not what the area's heading says."""
-    plain = not result.subject or result.subject in read or result.summary.startswith(result.subject)
-    return result.summary if plain else f"{result.subject}: {result.summary}"
+    """The summary, else the title; the subject in front where it is not what the area's heading says."""
+    known = not result.subject or result.subject in read or result.summary.startswith(result.subject)
+    text = result.summary or result.title
+    return text if known else f"{result.subject}: {text}"
 
 
 def _details(result: CheckResult, terminal: Terminal, wide: bool) -> Iterator[tuple[str, str]]:

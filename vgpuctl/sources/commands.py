@@ -1,0 +1,75 @@
+"""Carries out Changes on this machine: runs a command; what concerns a cluster goes to the cluster."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import Any, Protocol
+
+from vgpuctl.model.change import Change, How, Target
+from vgpuctl.model.problem import Exit, Problem
+
+_SECONDS = 60.0
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class Objects(Protocol):
+    """A cluster, as far as it is written to."""
+
+    def get(self, target: Target) -> dict[str, Any] | None: ...
+
+    def write(self, change: Change, *, dry_run: bool = False, force: bool = False) -> dict[str, Any]: ...
+
+    def create(self, target: Target, body: dict[str, Any], *, dry_run: bool = False) -> dict[str, Any]: ...
+
+
+class MachineWriter:
+    """This machine, and the cluster beside it if there is one."""
+
+    def __init__(self, cluster: Objects | None = None) -> None:
+        self._cluster = cluster
+
+    def get(self, target: Target) -> dict[str, Any] | None:
+        return self._objects(target).get(target)
+
+    def create(self, target: Target, body: dict[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
+        return self._objects(target).create(target, body, dry_run=dry_run)
+
+    def write(self, change: Change, *, dry_run: bool = False, force: bool = False) -> dict[str, Any]:
+        """Carries out one change. Raises Problem when the command fails, is not there, or takes over a minute."""
+        if change.how is not How.COMMAND:
+            return self._objects(change.target).write(change, dry_run=dry_run, force=force)
+        if not dry_run:
+            run(change.after)
+        return {}
+
+    def _objects(self, target: Target) -> Objects:
+        if self._cluster is None:
+            raise Problem(f"{target} cannot be written: there is no cluster", remedy="give --kubeconfig FILE")
+        return self._cluster
+
+
+def run(arguments: tuple[str, ...]) -> None:
+    """Runs a command as it stands, without a shell. Raises Problem with what it said when it fails."""
+    shown = " ".join(arguments)
+    environment = {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:{_PATH}", "LC_ALL": "C"}
+    try:
+        done = subprocess.run(
+            arguments,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_SECONDS,
+            env=environment,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise Problem(f"`{shown}` cannot be run", f"{arguments[0]} is not installed", exit_code=Exit.FINDINGS) from None
+    except OSError as error:
+        raise Problem(f"`{shown}` cannot be run", str(error.strerror), exit_code=Exit.FINDINGS) from None
+    except subprocess.TimeoutExpired:
+        raise Problem(f"`{shown}` did not end within {_SECONDS:.0f} s", exit_code=Exit.TIMEOUT) from None
+    if done.returncode:
+        said = done.stdout.decode("utf-8", "replace").strip().splitlines()
+        remedy = "" if os.geteuid() == 0 else "run vgpuctl as root"
+        raise Problem(f"`{shown}` failed", said[-1] if said else f"exit code {done.returncode}", remedy, Exit.FINDINGS)
