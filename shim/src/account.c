@@ -28,7 +28,7 @@ void account_refused(int card, uint64_t bytes, const char *call) {
   __atomic_store_n(&record->last_refusal, (uint64_t)time(NULL), __ATOMIC_RELAXED);
   __atomic_store_n(&record->last_refusal_asked, bytes, __ATOMIC_RELAXED);
   __atomic_store_n(&record->last_refusal_used, used, __ATOMIC_RELAXED);
-  log_line(LOG_WARNING, LOG_REFUSAL, "card %d: %s asked for %llu MiB (%llu bytes), %llu MiB of the limit of %llu MiB are in use: out of memory", card,
+  log_line(LOG_WARNING, LOG_REFUSAL, "card %d: %s needs %llu MiB (%llu bytes), %llu MiB of the limit of %llu MiB are in use: out of memory", card,
            call, (unsigned long long)bytes >> 20, (unsigned long long)bytes, (unsigned long long)used >> 20,
            (unsigned long long)region_memory_limit(region, card) >> 20);
 }

@@ -63,6 +63,7 @@ static struct pool *learn(CUmemoryPool handle, int card) {
 /* Moves the claim to what the pool has reserved now. `claimed` bytes of it were claimed in advance. */
 static void follow(struct pool *pool, uint64_t claimed) {
   uint64_t reserved = attribute(pool->handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+  if (!claimed && reserved == __atomic_load_n(&pool->charged, __ATOMIC_RELAXED)) return;
   lock();
   uint64_t before = pool->charged;
   pool->charged = reserved;
@@ -195,9 +196,9 @@ static bool begin(struct request *request, struct pool *pool, uint64_t bytes, CU
   if (!pool || pool->card == CARD_NONE) return true;
   request->recorded = graph_capturing(stream, per_thread, &request->graph);
   if (request->recorded) return true;
-  process_reap(false);
   uint64_t used = attribute(pool->handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), reserved = pool->charged;
   uint64_t claimed = used + bytes <= reserved ? 0 : growth(pool, used + bytes - reserved);
+  if (claimed) process_reap(false);
   if (claimed && !claim_try(pool->card, claimed)) {
     pool_make_room(pool->card);
     reserved = pool->charged;
@@ -218,12 +219,12 @@ static CUresult end(const struct request *request, CUresult result, CUdeviceptr 
     return result;
   }
   uint64_t before = pool->charged;
-  claim_landed(pool->card, request->claimed);
+  if (request->claimed) claim_landed(pool->card, request->claimed);
   follow(pool, request->claimed);
-  measure_if_due(pool->card);
-  if (result != CUDA_SUCCESS) return result;
+  if (pool->charged != before) measure_if_due(pool->card);
+  if (result != CUDA_SUCCESS || pool->charged <= before + request->claimed) return result;
   uint64_t limit = region_memory_limit(region_get(), pool->card);
-  if (pool->charged <= before + request->claimed || !limit || claim_used(pool->card) <= limit) return result;
+  if (!limit || claim_used(pool->card) <= limit) return result;
   CUresult undone = per_thread ? NEXT(cuMemFreeAsync_ptsz)(*address, stream) : NEXT(cuMemFreeAsync)(*address, stream);
   if (undone != CUDA_SUCCESS) return result;
   pool_freed();
