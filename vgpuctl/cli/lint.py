@@ -12,6 +12,7 @@ import typer
 
 from vgpuctl.cli.settings import Settings
 from vgpuctl.model.context import Context, gpu_list
+from vgpuctl.model.facts import Facts, Part
 from vgpuctl.model.finding import Findings, Severity
 from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.model.version_number import VersionNumber
@@ -39,6 +40,18 @@ def read_files(files: Sequence[str]) -> list[tuple[str, str]]:
             raise Problem(f"cannot read {file}", str(error.strerror or error), exit_code=Exit.USAGE) from None
         texts.append(("<stdin>" if file == "-" else file, data.decode("utf-8", "replace")))
     return texts
+
+
+def context_for(settings: Settings, live: bool, parts: Sequence[Part] = ()) -> tuple[Facts, Context]:
+    """The facts (these parts, and what the context needs) and the context, where a source is named; else nothing."""
+    if not (live or settings.bundle or settings.demo):
+        return Facts(), Context()
+    from vgpuctl.cli.sources import sources
+    from vgpuctl.tasks.context import PARTS, context_of
+    from vgpuctl.tasks.load import load
+
+    facts = load(sources(settings), (*PARTS, *parts))
+    return facts, context_of(facts)
 
 
 def with_options(context: Context, volcano: str | None, factor: int | None, gpus: str | None) -> Context:

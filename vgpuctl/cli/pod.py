@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from vgpuctl.cli.lint import FORMS, Factor, Files, Gpus, Live, Volcano, nothing_named, read_files, verdict, with_options
+from vgpuctl.cli.lint import (
+    FORMS,
+    Factor,
+    Files,
+    Gpus,
+    Live,
+    Volcano,
+    context_for,
+    nothing_named,
+    read_files,
+    verdict,
+    with_options,
+)
 from vgpuctl.cli.options import CONNECTION, OUTPUT, SOURCE, new_app, shared
 from vgpuctl.cli.settings import Settings
 from vgpuctl.cli.show import show
@@ -31,21 +43,13 @@ def lint_command(
     With --from BUNDLE, --demo or --live the pool is known, else tell of it by --volcano-version, --factor and --gpus;
     a rule that needs more than is known stays silent.
     """
-    from vgpuctl.model.context import Context
-    from vgpuctl.model.facts import Facts, Part
+    from vgpuctl.model.facts import Part
     from vgpuctl.model.pod.lint import lint
     from vgpuctl.tasks.lint import lint_facts, lint_texts
 
     if not files and not live:
         raise nothing_named("pod lint")
-    facts, context = Facts(), Context()
-    if live or settings.bundle or settings.demo:
-        from vgpuctl.cli.sources import sources
-        from vgpuctl.tasks.context import PARTS, context_of
-        from vgpuctl.tasks.load import load
-
-        facts = load(sources(settings), PARTS)
-        context = context_of(facts)
+    facts, context = context_for(settings, live)
     context = with_options(context, volcano_version, factor, gpus)
     findings = (
         lint_facts(lint, ((Part.PODS, "Pod", "v1"),), facts, context)

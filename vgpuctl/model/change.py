@@ -52,8 +52,7 @@ class Line:
 @dataclass(frozen=True)
 class Change:
     """lines: what the preview shows. before: the object as it was read (None: it does not exist). after: see How.
-    resource_version: what `before` was, for the test. undo: the command that reverts it. why: one sentence.
-    risk: what it takes away, so that a person is asked; deletes and patches are asked about anyway."""
+    resource_version: what `before` was, for the test. undo: the command that reverts it. why: one sentence."""
 
     target: Target
     how: How
@@ -63,4 +62,3 @@ class Change:
     resource_version: str = ""
     undo: str = ""
     why: str = ""
-    risk: str = ""

@@ -3,9 +3,8 @@
 Rules, the same for every command:
 
 * old → new is told first; with `--dry-run=client` that is all, with `server` the API server checks and keeps nothing.
-* Creating and changing our own objects needs no question. A change that takes something away (a delete, an edit of
-  what others own, a cap below what is in use) is asked about on a terminal; `--yes` answers; without a terminal and
-  without `--yes` it is wrong use (exit 2).
+* Creating and changing our own objects needs no question. A delete, and an edit of what others own, is asked about on
+  a terminal; `--yes` answers; without a terminal and without `--yes` it is wrong use (exit 2).
 * A change that changes nothing is not sent.
 * Work comes in groups; when a step fails the rest of its group is left, and the next group is tried.
 * What was changed is recorded (`history`), also when the work is interrupted; a record that fails is a warning.
@@ -72,7 +71,7 @@ class Outcome:
 
 def takes_away(change: Change) -> bool:
     """The change wants a question."""
-    return change.how in (How.DELETE, How.PATCH) or bool(change.risk)
+    return change.how in (How.DELETE, How.PATCH, How.COMMAND, How.FILE)
 
 
 def apply(cluster: Writer, groups: Sequence[Group], conduct: Conduct, source: str = "") -> Outcome:
@@ -100,8 +99,7 @@ def _preview(change: Change) -> str:
     what = {How.DELETE: "delete"}.get(change.how, "create" if change.before is None else "change")
     told = story(change.lines)
     why = f" ({change.why})" if change.why else ""
-    risk = f"; {change.risk}" if change.risk else ""
-    return f"{what}{': ' if told else ''}{told}{why}{risk}"
+    return f"{what}{': ' if told else ''}{told}{why}"
 
 
 def _confirm(risky: Sequence[Change], conduct: Conduct) -> None:
@@ -149,7 +147,17 @@ def _run(cluster: Writer, group: Group, conduct: Conduct, history: History, outc
 def _send(cluster: Writer, change: Change, conduct: Conduct) -> dict[str, Any]:
     if conduct.dry_run == "client":
         return {}
-    return cluster.write(change, dry_run=conduct.dry_run == "server", force=conduct.force)
+    try:
+        return cluster.write(change, dry_run=conduct.dry_run == "server", force=conduct.force)
+    except Problem as problem:
+        if change.how is not How.PATCH or getattr(problem, "status", 0) != 422:
+            raise
+        # A `test` of the patch failed: the values are not those that were read.
+        raise Problem(
+            f"{change.target} was changed by someone else meanwhile",
+            remedy="run the command again",
+            exit_code=Exit.FINDINGS,
+        ) from None
 
 
 def _action(change: Change) -> Action:

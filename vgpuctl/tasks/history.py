@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 
 from vgpuctl.model.change import Change, How, Target
 from vgpuctl.model.changes import story
-from vgpuctl.model.problem import Problem
+from vgpuctl.model.problem import Exit, Problem
 
 PLACE: Final = Target("ConfigMap", "vgpuctl-history", "kube-system")
 KEPT: Final = 500
@@ -76,14 +76,17 @@ class History:
     def flush(self) -> None:
         """Writes the lines that are not written yet."""
         lines, self._lines = self._lines, {}
-        for _ in range(_TRIES if lines else 0):
-            try:
-                self._append(lines)
-                return
-            except Problem as problem:
-                failed = problem
         if lines:
-            self._fail(failed)
+            self._store(lines, _TRIES)
+
+    def _store(self, lines: dict[str, str], tries: int) -> None:
+        try:
+            self._append(lines)
+        except Problem as problem:
+            if problem.exit_code is Exit.FINDINGS and tries > 1:  # someone else wrote at the same time
+                self._store(lines, tries - 1)
+            else:
+                self._fail(problem)
 
     def _append(self, lines: dict[str, str]) -> None:
         current = self.cluster.get(PLACE)
