@@ -222,7 +222,8 @@ struct core_process { /* one process; record i belongs to region.slots[i] */
   uint32_t flags; /* core_flag_* */
   uint8_t pad0[4];
   uint64_t attached; /* Unix seconds of the process's first CUDA call */
-  uint8_t pad1[24];
+  uint64_t image; /* start of the stack, from /proc/PID/stat: another value means that the process has gone over to another program by exec; 0 unknown */
+  uint8_t pad1[16];
   struct core_claim claims[16]; /* by card */
   uint8_t pad2[192];
 };
@@ -232,6 +233,7 @@ _Static_assert(offsetof(struct core_process, pid_namespace) == 8, "core_process.
 _Static_assert(offsetof(struct core_process, start_time) == 16, "core_process.start_time");
 _Static_assert(offsetof(struct core_process, flags) == 24, "core_process.flags");
 _Static_assert(offsetof(struct core_process, attached) == 32, "core_process.attached");
+_Static_assert(offsetof(struct core_process, image) == 40, "core_process.image");
 _Static_assert(offsetof(struct core_process, claims) == 64, "core_process.claims");
 
 #endif

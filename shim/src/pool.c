@@ -14,12 +14,13 @@
 
 enum { MAX_POOLS = 256, MAX_DEVICES = 64 };
 static const int64_t settle_interval = 1000000; /* ns */
+static const uint64_t first_grain = 32 << 20;   /* as drivers up to 13 do; corrected by what is seen */
 
 struct pool {
   CUmemoryPool handle;
   int card;         /* CARD_NONE: not device memory, or not ours */
   uint64_t charged; /* its part of this process's claim */
-  uint64_t grain;   /* smallest growth seen: the driver reserves in such steps */
+  uint64_t grain;   /* the driver reserves in multiples of it */
 };
 
 static struct pool pools[MAX_POOLS];
@@ -52,13 +53,15 @@ static struct pool *learn(CUmemoryPool handle, int card) {
     while (place < count && pools[place].handle) place++;
     if (place < MAX_POOLS) {
       pool = &pools[place];
-      *pool = (struct pool){.handle = handle, .card = card};
+      *pool = (struct pool){.handle = handle, .card = card, .grain = first_grain};
       if (place == count) __atomic_store_n(&count, count + 1, __ATOMIC_RELEASE);
     }
   }
   unlock();
   return pool;
 }
+
+static uint64_t common_divisor(uint64_t a, uint64_t b) { return b ? common_divisor(b, a % b) : a; }
 
 /* Moves the claim to what the pool has reserved now. `claimed` bytes of it were claimed in advance. */
 static void follow(struct pool *pool, uint64_t claimed) {
@@ -67,7 +70,7 @@ static void follow(struct pool *pool, uint64_t claimed) {
   lock();
   uint64_t before = pool->charged;
   pool->charged = reserved;
-  if (reserved > before && (!pool->grain || reserved - before < pool->grain)) pool->grain = reserved - before;
+  if (reserved > before) pool->grain = common_divisor(pool->grain, reserved - before);
   unlock();
   if (pool->card == CARD_NONE) return;
   if (reserved > before + claimed)
@@ -179,8 +182,7 @@ static struct pool *pool_of_stream(CUstream stream) {
 
 /* What the pool will reserve in addition for this request, as far as its steps are known. */
 static uint64_t growth(const struct pool *pool, uint64_t bytes) {
-  uint64_t grain = pool->grain;
-  return grain ? (bytes + grain - 1) / grain * grain : bytes;
+  return (bytes + pool->grain - 1) / pool->grain * pool->grain;
 }
 
 struct request {

@@ -27,16 +27,17 @@ static const uint64_t host_pid_namespace = 0xEFFFFFFC; /* fixed inode of the fir
 static struct {
   int slot; /* record + 1; 0 none */
   int pid, lock_fd;
-  uint64_t start, pid_namespace;
+  uint64_t start, image, pid_namespace;
 } self = {.lock_fd = -1};
 static int taking, gone;
 
 struct life {
   bool found, zombie;
-  uint64_t start;
+  uint64_t start, image;
 };
 
-/* The third field of stat is the state, the 20th the number of threads, the 22nd the start time in clock ticks. */
+/* The third field of stat is the state, the 20th the number of threads, the 22nd the start time in clock ticks, the 28th
+   the start of the stack (0 for a reader without rights), which differs from one program to the next in a process. */
 static bool read_stat(int pid, struct life *life) {
   char path[40], text[1024];
   *life = (struct life){0};
@@ -53,15 +54,16 @@ static bool read_stat(int pid, struct life *life) {
   char *field = strrchr(text, ')');
   if (!field) return false;
   char state = field[2];
-  unsigned long threads = 0;
-  for (int number = 3; field && number < 22; number++) {
+  unsigned long long values[29] = {0};
+  for (int number = 3; field && number <= 28; number++) {
     field = strchr(field + 1, ' ');
-    if (field && number == 20) threads = strtoul(field + 1, NULL, 10);
+    if (field && number > 3) values[number] = strtoull(field + 1, NULL, 10);
   }
-  field = field ? strchr(field + 1, ' ') : NULL;
   if (!field) return false;
+  unsigned long long threads = values[20];
   life->found = true;
-  life->start = strtoull(field + 1, NULL, 10);
+  life->start = values[22];
+  life->image = values[28];
   life->zombie = (state == 'Z' || state == 'X') && threads <= 1;
   return true;
 }
@@ -83,7 +85,9 @@ static void know_self(void) {
   int pid = getpid();
   if (self.pid == pid) return;
   struct life life;
-  self.start = read_stat(0, &life) ? life.start : 0;
+  bool known = read_stat(0, &life);
+  self.start = known ? life.start : 0;
+  self.image = known ? life.image : 0;
   self.pid_namespace = own_pid_namespace();
   self.pid = pid;
 }
@@ -107,7 +111,9 @@ static bool alive(const struct region *region, uint32_t slot, uint64_t owner) {
   if (owner & CORE_OWNER_REAPING || pid_namespace == self.pid_namespace) {
     struct life life;
     if (!read_stat(pid, &life)) return kill(pid, 0) == 0 || errno != ESRCH;
-    return life.found && !life.zombie && (life.start & 0xffffffff) == owner >> 32;
+    uint64_t image = owner & CORE_OWNER_REAPING ? 0 : __atomic_load_n(&process->image, __ATOMIC_ACQUIRE);
+    bool same_program = !image || !life.image || image == life.image;
+    return life.found && !life.zombie && (life.start & 0xffffffff) == owner >> 32 && same_program;
   }
   /* Its id means nothing here, but the kernel dropped its lock when it died. */
   if (!pid_namespace || !(__atomic_load_n(&process->flags, __ATOMIC_ACQUIRE) & CORE_FLAG_LOCKED)) return true;
@@ -135,6 +141,7 @@ static void clear(const struct region *region, uint32_t slot) {
   memset(&shown->host_pid, 0, sizeof *shown - offsetof(struct region_slot, host_pid));
   __atomic_store_n(&process->pid_namespace, 0, __ATOMIC_RELEASE);
   __atomic_store_n(&process->flags, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&process->image, 0, __ATOMIC_RELEASE);
 }
 
 /* Whoever exchanges the dead owner for itself clears the records; if it dies meanwhile, it is itself a dead owner. */
@@ -192,6 +199,7 @@ static int take(const struct region *region) {
   for (uint32_t slot = 0; slot < REGION_SLOTS; slot++) {
     struct core_process *process = &region->processes[slot];
     uint64_t owner = __atomic_load_n(&process->owner, __ATOMIC_ACQUIRE);
+    if (owner == mine) return (int)slot; /* of the program that ran in this process before exec */
     if (owner && !alive(region, slot, owner) && reap(region, slot, owner)) owner = 0;
     if (owner || taken_by_others(region, slot)) continue;
     /* Before anything can be charged here, others must look at this record. */
@@ -214,6 +222,7 @@ static void fill(const struct region *region, uint32_t slot) {
   }
   process->start_time = self.start;
   process->attached = (uint64_t)time(NULL);
+  __atomic_store_n(&process->image, self.image, __ATOMIC_RELEASE);
   __atomic_store_n(&process->flags, flags, __ATOMIC_RELEASE);
   __atomic_store_n(&process->pid_namespace, self.pid_namespace, __ATOMIC_RELEASE);
   shown->host_pid = self.pid_namespace == host_pid_namespace ? self.pid : 0;

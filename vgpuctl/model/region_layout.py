@@ -258,5 +258,8 @@ CORE_PROCESS_START_TIME: Final = Field(16, "<Q", 1, 8)
 CORE_PROCESS_FLAGS: Final = Field(24, "<I", 1, 4)
 #: Unix seconds of the process's first CUDA call
 CORE_PROCESS_ATTACHED: Final = Field(32, "<Q", 1, 8)
+#: start of the stack, from /proc/PID/stat: another value means that the process has gone over to
+#: another program by exec; 0 unknown
+CORE_PROCESS_IMAGE: Final = Field(40, "<Q", 1, 8)
 #: by card
 CORE_PROCESS_CLAIMS: Final = Field(64, "", 16, 16)
