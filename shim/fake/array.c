@@ -31,15 +31,15 @@ static bool usable(const struct array3d_desc *d) {
 
 /* Memory for an array, freed with its context; arrays take whole pieces of 64 KiB, large ones granules. */
 static CUresult take(struct context *c, uint64_t bytes, bool backed, CUdeviceptr *out) {
-	uint64_t unit = bytes < MIB ? 65536 : GRANULE, cost = backed ? (bytes + unit - 1) / unit * unit : 0;
-	CUresult r = !cost ? OK : bytes < MIB ? memory_charge_small(c, cost) : memory_charge(c->device, cost);
+	uint64_t unit = bytes <= MIB ? 65536 : GRANULE, cost = backed ? (bytes + unit - 1) / unit * unit : 0;
+	CUresult r = !cost ? OK : bytes <= MIB ? memory_charge_small(c, cost) : memory_charge(c->device, cost);
 	if (r)
 		return r;
 	struct block *b = block_new(B_ARRAY, bytes, c->device);
 	if (!b)
 		return ERR_MEMORY;
 	b->context = c;
-	*(bytes < MIB ? &b->small : &b->charged) = cost;
+	*(bytes <= MIB ? &b->small : &b->charged) = cost;
 	*out = b->base;
 	return OK;
 }

@@ -8,9 +8,12 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import select
 import signal
 import subprocess
 import threading
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,13 +27,22 @@ OUT_OF_MEMORY = 2
 NOT_INITIALISED = 3
 ABSENT = -1  # this driver has no such function
 
+TIMEOUT = 20  # seconds for an answer
 PASSED_ON = ("PATH", "HOME", "LANG", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS")
 
 
 def library() -> Path:
-    """The shim under test: VGPU_LIBRARY, else the one that `make -C shim` built for this machine."""
+    """The shim under test: VGPU_LIBRARY, else a copy of what `make -C shim release` built for x86_64."""
     named = os.environ.get("VGPU_LIBRARY")
-    return Path(named) if named else BUILD / "x86_64" / "libvgpu.so"
+    return Path(named) if named else PROGRAMS / "libvgpu.so"
+
+
+def settles(holds: Callable[[], bool], seconds: float = 2) -> None:
+    """Waits until it holds: the shim measures what the driver itself takes at most some times a second."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it did not settle"
+        time.sleep(0.02)
 
 
 class Actor:
@@ -59,6 +71,8 @@ class Actor:
 
     def receive(self) -> tuple[int, list[str]]:
         assert self.process.stdout
+        if not select.select([self.process.stdout], [], [], TIMEOUT)[0]:
+            raise AssertionError(f"no answer within {TIMEOUT} s: {''.join(self.stderr)[-2000:]}")
         line = self.process.stdout.readline()
         if not line:
             code = self.process.wait(10)

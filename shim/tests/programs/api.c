@@ -31,10 +31,13 @@ static void *by_getproc(void *library, const char *name) {
 	cu.cuDriverGetVersion(&version);
 	snprintf(base, sizeof base, "%s", name);
 	char *suffix = strstr(base, "_v2");
-	if (suffix && !suffix[3])
+	if (suffix && !suffix[3]) {
 		*suffix = 0;
+		version = 10020; /* later ones would give _v3 of some */
+	} else if (version > 12000)
+		version = 12000;
 	if (cu.cuGetProcAddress_v2)
-		cu.cuGetProcAddress_v2(base, &found, version < 12000 ? version : 12000, 0, NULL);
+		cu.cuGetProcAddress_v2(base, &found, version, 0, NULL);
 	else
 		cu.cuGetProcAddress(base, &found, version, 0);
 	return found ? found : dlsym(library, name);
