@@ -65,12 +65,6 @@ def number_zero(container: Container, context: Context) -> Iterator[Hit]:
         )
 
 
-def number_negative(container: Container, context: Context) -> Iterator[Hit]:
-    for found in asks(container, "limits", context):
-        if found.number is not None and found.number < 0:
-            yield at(found, f"{found.written} is negative: the API server refuses the pod", "a whole number from 0 on")
-
-
 def not_whole(container: Container, context: Context) -> Iterator[Hit]:
     for part in ("limits", "requests"):
         for found in asks(container, part, context):
@@ -78,8 +72,8 @@ def not_whole(container: Container, context: Context) -> Iterator[Hit]:
                 continue
             if found.amount is None and SUFFIXED.fullmatch(found.written.strip()):
                 continue
-            if found.amount is None or not found.amount.whole:
-                why = "is no quantity" if found.amount is None else "is not a whole number"
+            if found.amount is None or not found.amount.whole or found.amount.value < 0:
+                why = "is no quantity" if found.amount is None else "is not a whole number from 0 on"
                 yield at(
                     found,
                     f"{found.written} {why}: the API server refuses the pod, vGPU resources are whole numbers",
@@ -88,8 +82,8 @@ def not_whole(container: Container, context: Context) -> Iterator[Hit]:
 
 
 def _whole_remedy(found: Ask, context: Context) -> str:
-    if found.amount is None:
-        return "a whole number"
+    if found.amount is None or found.amount.value < 0:
+        return "a whole number from 0 on"
     if found.what is What.MEMORY and context.factor:
         units = units_for(int(found.amount.value * 1024), context.factor)
         return f"{units} for {found.written} GiB with factor {context.factor}"

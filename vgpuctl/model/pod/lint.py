@@ -20,8 +20,7 @@ _ERROR, _WARNING, _INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
 CONTAINER_RULES: Final[tuple[Rule[Container], ...]] = (
     Rule("number-missing", _ERROR, "Without a number the kubelet asks for no vGPU.", amounts.number_missing),
     Rule("number-zero", _ERROR, "A number of 0 schedules the pod without a card.", amounts.number_zero),
-    Rule("quantity-negative", _ERROR, "The API server refuses negative amounts.", amounts.number_negative),
-    Rule("quantity-integer", _ERROR, "Extended resources are whole numbers.", amounts.not_whole),
+    Rule("quantity-integer", _ERROR, "Extended resources are whole numbers from 0 on.", amounts.not_whole),
     Rule("unit-suffix", _ERROR, "Amounts are plain numbers; Gi makes them enormous.", amounts.unit_suffix),
     Rule("number-over-cards", _ERROR, "Each vGPU of a container needs another card.", amounts.number_over_cards),
     Rule("percentage-unschedulable", _ERROR, "No node offers the percentage resource.", amounts.percentage),
@@ -55,7 +54,6 @@ POD_RULES: Final[tuple[Rule[Template], ...]] = (
     Rule("foreign-annotation", _WARNING, "Annotations of other products do nothing.", places.foreign_annotation),
     Rule("version-feature", _WARNING, "Older Volcanos ignore newer annotations.", places.version_feature),
     Rule("mode-value", _ERROR, "The mode is compared as written.", places.mode_value),
-    Rule("mode-unavailable", _ERROR, "Some node must be in the mode asked for.", places.mode_unavailable),
     Rule("no-matching-card", _ERROR, "Some card must match the filter.", places.no_matching_card),
     Rule("policy-value", _WARNING, "Only `spread` is understood.", places.policy_value),
     Rule("field-misspelt", _ERROR, "Unknown fields are dropped or refused.", structure.field_misspelt),

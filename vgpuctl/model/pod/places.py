@@ -129,30 +129,21 @@ def version_feature(template: Template, context: Context) -> Iterator[Hit]:
 
 def mode_value(template: Template, context: Context) -> Iterator[Hit]:
     found = _own(template, names.MODE)
-    if found and found[2] not in names.MODES and not context.before(names.SINCE[names.MODE]):
-        entry, path, value = found
-        right = near(value.strip(), names.MODES) or " or ".join(names.MODES)
+    if not found or context.before(names.SINCE[names.MODE]):
+        return
+    entry, path, value = found
+    modes = {node.mode for node in context.nodes or ()}
+    if value not in names.MODES:
+        right = near(value.strip(), names.MODES)
         yield Hit(
             entry.position,
             path,
             f"the mode is compared as written, and no node has the mode {value!r}: the pod stays Pending",
-            f'{names.MODE}: "{right}"' if right in names.MODES else right,
+            f'{names.MODE}: "{right}"' if right else " or ".join(names.MODES),
         )
-
-
-def mode_unavailable(template: Template, context: Context) -> Iterator[Hit]:
-    found = _own(template, names.MODE)
-    if not found or not context.nodes or context.before(names.SINCE[names.MODE]):
-        return
-    entry, path, value = found
-    modes = {node.mode for node in context.nodes}
-    if value in names.MODES and "" not in modes and value not in modes:
-        yield Hit(
-            entry.position,
-            path,
-            f"no node of the pool is in mode {value}: the pod stays Pending",
-            f"remove it, or {' or '.join(sorted(modes))}",
-        )
+    elif modes and "" not in modes and value not in modes:
+        message = f"no node of the pool is in mode {value}: the pod stays Pending"
+        yield Hit(entry.position, path, message, f"remove it, or {' or '.join(sorted(modes))}")
 
 
 def no_matching_card(template: Template, context: Context) -> Iterator[Hit]:

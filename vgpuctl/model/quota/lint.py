@@ -38,9 +38,8 @@ OBJECT_RULES: Final[tuple[Rule[Manifest], ...]] = (
 )
 
 TOGETHER_RULES: Final[tuple[Rule[together.Objects], ...]] = (
-    Rule("queue-tree", _ERROR, "A parent must exist and not be below its child.", together.queue_tree),
+    Rule("queue-tree", _ERROR, "A parent exists, is not below its child, and has as much.", together.queue_tree),
     Rule("queue-child-order", _INFO, "kubectl applies a text from top to bottom.", together.child_order),
-    Rule("queue-child-over-parent", _ERROR, "A child cannot have more than its parent.", together.child_over_parent),
     Rule("guarantee-over-pool", _ERROR, "Guarantees must leave something.", together.guarantee_over_pool),
     Rule("priority-default", _ERROR, "Only one class can be the default.", together.priority_default),
     Rule("same-name", _WARNING, "The last object of a name wins.", together.same_name),

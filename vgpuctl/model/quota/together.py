@@ -48,6 +48,7 @@ def queue_tree(objects: Objects, context: Context) -> Iterator[Hit]:
             yield Hit(entry.position, path, message, "create the parent first, or correct the name")
         elif _closes_circle(name, queues):
             yield Hit(entry.position, path, "the parents go round in a circle", "remove one parent")
+    yield from _child_over_parent(queues, context)
 
 
 def _closes_circle(name: str, queues: dict[str, Manifest]) -> bool:
@@ -74,8 +75,7 @@ def _amounts(queue: Manifest, section: str, context: Context) -> dict[str, Cap]:
     return {cap.base: cap for cap in group.caps if cap.amount} if group else {}
 
 
-def child_over_parent(objects: Objects, context: Context) -> Iterator[Hit]:
-    queues = _queues(objects)
+def _child_over_parent(queues: dict[str, Manifest], context: Context) -> Iterator[Hit]:
     for name, parent in queues.items():
         children = [queue for queue in queues.values() if _parent(queue)[0] == name and queue is not parent]
         limits = _amounts(parent, "capability", context)
