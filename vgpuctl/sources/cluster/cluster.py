@@ -163,6 +163,8 @@ class Cluster:
         if refused.status == 404 and resource.owner != "Kubernetes":
             reason = f"{resource.owner} is not installed: the API server knows no {resource.plural}"
             return missing(reason, path, absent=True)
+        if refused.status == 400 and self.selector and resource.kind == "Pod":
+            return missing(f"the selector {self.selector!r} is not understood: {refused.what}", path)
         return missing("; ".join(refused.lines()), path)
 
     def _version(self) -> Reading[str]:

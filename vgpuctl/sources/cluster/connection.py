@@ -17,6 +17,7 @@ import urllib3
 from urllib3.exceptions import (
     ConnectTimeoutError,
     HTTPError,
+    InsecureRequestWarning,
     LocationParseError,
     NameResolutionError,
     NewConnectionError,
@@ -169,6 +170,7 @@ class Connection:
             if self._down and time.monotonic() - self._down[0] < _STAYS_DOWN:
                 raise self._down[1]
             if self._pool is None:
+                _check_url(self.access)
                 self._credentials = credentials(self.access)
                 self._pool = _pool(self.access, self._credentials)
             return self._pool
@@ -231,6 +233,21 @@ class Connection:
         return error
 
 
+def _check_url(access: Access) -> None:
+    """Raises Unreachable for an address that no request can be sent to."""
+    try:
+        parts = urlsplit(access.server)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        good = False
+    if not good:
+        raise Unreachable(
+            f"cannot reach {access.server} ({access.name})",
+            "the address is not a URL of http or https",
+            "check the server of the kubeconfig",
+        )
+
+
 def _explain(error: Exception, access: Access) -> tuple[str, str]:
     """Why a request failed and what to do, in plain words."""
     text = " ".join(str(error).split())
@@ -274,6 +291,7 @@ def _pool(access: Access, given: Credentials) -> urllib3.PoolManager:
     if access.server_name:
         options |= {"server_hostname": access.server_name, "assert_hostname": access.server_name}
     if access.insecure:
+        urllib3.disable_warnings(InsecureRequestWarning)  # it is what the kubeconfig asks for
         options |= {"cert_reqs": "CERT_NONE", "assert_hostname": False}
     proxy = access.proxy or _environment_proxy(access.server)
     if not proxy:

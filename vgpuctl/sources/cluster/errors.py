@@ -60,8 +60,8 @@ def status_of(body: bytes) -> Status | None:
     return status if status.message or status.reason else None
 
 
-_UNTYPED = "failed to create typed patch object"
-"""Server-side apply's word for a value of the wrong type; it comes with code 500."""
+_UNTYPED = ("failed to create typed patch object", "failed to convert new object")
+"""How server-side apply begins when a value is of the wrong type; it comes with code 500."""
 _LONGEST = 400
 
 _REMEDY = {
@@ -102,7 +102,7 @@ def _told(code: int, status: Status, message: str, request: str, server: str) ->
         )
     if code == 409 and status.reason == "Conflict":
         return f"{name} was changed by someone else meanwhile", message, "run the command again"
-    if code == 422 or _UNTYPED in message:
+    if code == 422 or message.startswith(_UNTYPED):
         return f"{name} is invalid", message.replace('"" is invalid: ', ""), ""
     if code == 429:
         return f"{server} is too busy", message, _REMEDY[429]
@@ -115,7 +115,7 @@ def _exit(code: int, message: str) -> Exit:
     """An object that is refused is a finding; what could not be found out is unknown."""
     if code == 403:
         return Exit.FINDINGS if "exceeded quota" in message or _by_admission(message) else Exit.UNKNOWN
-    if _UNTYPED in message:
+    if message.startswith(_UNTYPED):
         return Exit.FINDINGS
     return Exit.FINDINGS if code in (400, 404, 409, 413, 415, 422) else Exit.UNKNOWN
 
