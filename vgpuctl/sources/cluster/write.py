@@ -53,7 +53,7 @@ def carry_out(connection: Connection, change: Change, *, dry_run: bool = False, 
     if change.how is How.STATUS:
         return _send(connection, "PATCH", f"{path}/status", query, change.after, _MERGE)
     if change.how is How.DELETE:
-        return _delete(connection, change, path, dict(_DRY) if dry_run else {})
+        return _delete(connection, change, path, dry_run=dry_run)
     raise ValueError(f"{change.how.value} is no change of a cluster")
 
 
@@ -104,12 +104,14 @@ def _patch(connection: Connection, change: Change, path: str, query: dict[str, s
         ) from None
 
 
-def _delete(connection: Connection, change: Change, path: str, query: dict[str, str]) -> dict[str, Any]:
+def _delete(connection: Connection, change: Change, path: str, *, dry_run: bool) -> dict[str, Any]:
     options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
+    if dry_run:
+        options["dryRun"] = ["All"]  # beside a body the API server ignores the query
     if change.resource_version:
         options["preconditions"] = {"resourceVersion": change.resource_version}
     try:
-        _send(connection, "DELETE", path, query, options, "application/json")
+        _send(connection, "DELETE", path, {}, options, "application/json")
     except Refused as refused:
         if refused.status != 404:
             raise
