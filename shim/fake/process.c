@@ -18,9 +18,14 @@ static void after_fork(void) {
 	process.forked = process.initialised;
 }
 
-static void add_device(int card, int slice) {
+/* -2 when it is there already. */
+static int add_device(int card, int slice) {
+	for (int i = 0; i < process.devices; i++)
+		if (process.device[i].card == card && process.device[i].slice == slice)
+			return -2;
 	if (process.devices < MAX_CARDS)
 		process.device[process.devices++] = (struct device){.card = card, .slice = slice};
+	return 0;
 }
 
 /* CUDA_DEVICE_ORDER: the fastest card first unless it says PCI_BUS_ID. */
@@ -46,8 +51,7 @@ static int add_visible(const char *entry, const int *order) {
 	if (end != entry && !*end) {
 		if (index < 0 || index >= c->count)
 			return -1;
-		add_device(order[index], c->card[order[index]].slices ? 0 : -1);
-		return 0;
+		return add_device(order[index], c->card[order[index]].slices ? 0 : -1);
 	}
 	int card = -1, slice = -1, hits = 0;
 	for (int i = 0; i < c->count; i++) {
@@ -57,13 +61,7 @@ static int add_visible(const char *entry, const int *order) {
 			if (!strncmp(entry, "MIG-", 4) && !strncmp(c->card[i].slice[j].uuid, entry, strlen(entry)))
 				card = i, slice = j, hits++;
 	}
-	if (hits != 1)
-		return -1;
-	for (int i = 0; i < process.devices; i++)
-		if (process.device[i].card == card && process.device[i].slice == slice)
-			return -2;
-	add_device(card, slice);
-	return 0;
+	return hits == 1 ? add_device(card, slice) : -1;
 }
 
 /* The devices up to the first entry that names none; a device named twice leaves none. */
