@@ -104,7 +104,9 @@ class _Reader:
             elif isinstance(event, yaml.DocumentStartEvent):
                 self.root, self.anchors, self.faults, self.start = None, {}, [], self.place.at(offset)
             elif isinstance(event, yaml.DocumentEndEvent):
-                self.documents.append(Document(self.root, tuple(self.faults), self.text, self.start, self.place))
+                nothing = isinstance(self.root, Scalar) and not self.root.text and not self.root.quoted
+                root = None if nothing else self.root
+                self.documents.append(Document(root, tuple(self.faults), self.text, self.start, self.place))
 
     def end(self, fault: Fault) -> None:
         """The document ends here, with a fault that stops the reader."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from vgpuctl.model import pool
 from vgpuctl.model.config.kind import DEVICE, NODE, SCHEDULER, Kind
 from vgpuctl.model.config.validate import validate
 from vgpuctl.model.context import Context
-from vgpuctl.model.facts import Facts
 from vgpuctl.model.finding import Checked, Finding, Findings, Severity
 
-_READERS = ((DEVICE, pool.plugin_config), (NODE, pool.node_config), (SCHEDULER, pool.scheduler_config))
+if TYPE_CHECKING:  # what only --live needs is imported late
+    from vgpuctl.model.facts import Facts
+
 _NEEDED = (DEVICE, SCHEDULER)
 
 
@@ -26,9 +27,12 @@ def validate_texts(texts: Iterable[tuple[str, str]], context: Context, kind: Kin
 
 def validate_live(facts: Facts, context: Context) -> Findings:
     """The findings in the three configurations that the pool reads. Raises Missing when ConfigMaps are not known."""
+    from vgpuctl.model import pool
+
+    readers = ((DEVICE, pool.plugin_config), (NODE, pool.node_config), (SCHEDULER, pool.scheduler_config))
     checked: list[Checked] = []
     findings: list[Finding] = []
-    for kind, read in _READERS:
+    for kind, read in readers:
         text = read(facts)
         if text is None:
             if kind in _NEEDED:
@@ -42,8 +46,8 @@ def validate_live(facts: Facts, context: Context) -> Findings:
 
 
 def _missing(kind: Kind) -> Finding:
-    wanted = kind.configmap(Context()) or pool.SCHEDULER_CONFIGMAP
-    places = " or ".join(kind.namespaces(Context()) or (pool.SCHEDULER_NAMESPACE,))
+    wanted = kind.configmap(Context()) or "volcano-scheduler-configmap"
+    places = " or ".join(kind.namespaces(Context()) or ("volcano-system",))
     return Finding(
         rule="cm-name",
         severity=Severity.ERROR,

@@ -37,18 +37,19 @@ def configmap(manifest: Manifest, context: Context, wanted: Kind | None) -> Conf
     """What a ConfigMap holds for the pool; None when it is another one's."""
     root = manifest.root
     flat = list(_flat(root))
-    if flat:
-        kind = _flat_kind(root) or wanted
-        return ConfigMap(kind, "a ConfigMap", None, flat) if kind else None
     kind, entry = _holds(manifest, context)
+    kind = (_flat_kind(root) if flat else None) or kind or (wanted if flat else None)
     if kind is None:
         return None
-    hits = [*_name(manifest, kind, context), *_namespace(manifest, kind, context), *_key(manifest, kind, entry)]
+    around = [*_name(manifest, kind, context), *_namespace(manifest, kind, context), *_key(manifest, kind, entry)]
+    hits = flat or around
     text = entry.value if entry and isinstance(entry.value, Scalar) and isinstance(entry.value.value, str) else None
-    if entry and text is None and isinstance(root.get("data"), Mapping):
+    if entry and text is None and not flat:
         message = f"the value of {entry.name} is no text: the API server refuses the ConfigMap"
         hits.append(("type-mismatch", Hit(entry.position, f"data.{entry.name}", message, f"{entry.name}: |")))
-    return ConfigMap(kind, manifest.title, text, hits)
+    return ConfigMap(
+        kind, manifest.title if manifest.name else "a ConfigMap", text if text and text.text else None, hits
+    )
 
 
 def _flat(root: Mapping) -> Iterator[tuple[str, Hit]]:

@@ -17,7 +17,8 @@ from vgpuctl.model.rule import Rule
 @dataclass(frozen=True)
 class Kind:
     """name: as in `--kind`. form: yaml or json. data_key, configmap: where upstream looks for it.
-    namespaces: where its ConfigMap may be, given what is known of the pool; empty when that is unknown."""
+    namespaces: where its ConfigMap may be, given what is known of the pool; empty when that is unknown.
+    last: a rule that follows from any other error, and is said only without one."""
 
     name: str
     title: str
@@ -27,6 +28,7 @@ class Kind:
     namespaces: Callable[[Context], tuple[str, ...]]
     read: Callable[[Document], Any]
     rules: tuple[Rule[Any], ...]
+    last: str = ""
 
 
 DEVICE = Kind(
@@ -58,6 +60,7 @@ SCHEDULER = Kind(
     lambda context: (context.scheduler_namespace,) if context.scheduler_namespace else (),
     scheduler.read,
     scheduler_rules.RULES,
+    last="vgpu-off",
 )
 KINDS = {kind.name: kind for kind in (DEVICE, NODE, SCHEDULER)}
 

@@ -289,11 +289,9 @@ def _core(config: SchedulerConfig, context: Context) -> Iterator[Hit]:
 
 
 def _off(config: SchedulerConfig, context: Context) -> Iterator[Hit]:
-    """vGPU is not switched on, and no other error is the reason."""
+    """vGPU is not switched on; said only when no other error may be the reason."""
     name = "deviceshare.VGPUEnable"
     if config.root is None or on(config, name) or context.before("1.9.0-alpha.0"):
-        return
-    if any(rule.severity is Severity.ERROR and next(iter(rule.check(config, context)), None) for rule in RULES[:-1]):
         return
     if on(config, "deviceshare.GPUSharingEnable") or on(config, "deviceshare.GPUNumberEnable"):
         return

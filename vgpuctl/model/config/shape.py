@@ -295,6 +295,9 @@ def nearest(word: str, names: Iterable[str]) -> str:
     if found:
         return found
     plain = re.sub(r"[-_ .]", "", word).lower()
+    begun = [name for name in names if len(plain) >= 3 and name.lower().startswith(plain)]
+    if len(begun) == 1:
+        return begun[0]
     if len(plain) >= 5:
         inside = [name for name in names if plain in name.lower() or name.lower() in plain]
         if len(inside) == 1:

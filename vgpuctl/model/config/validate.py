@@ -93,8 +93,13 @@ def content(kind: Kind, text: str, place: Place | None, verdict: Verdict) -> Non
     verdict.faults(document.faults)
     if any(fault.kind == "invisible-character" for fault in document.faults):
         return
-    config = kind.read(document)
-    verdict.findings += apply_rules(kind.rules, config, verdict.context, verdict.file)
+    _rules(kind, document, verdict)
+
+
+def _rules(kind: Kind, document: Document, verdict: Verdict) -> None:
+    found = list(apply_rules(kind.rules, kind.read(document), verdict.context, verdict.file))
+    errors = [f for f in (*found, *verdict.findings) if f.severity is Severity.ERROR and f.rule != kind.last]
+    verdict.findings += [finding for finding in found if not errors or finding.rule != kind.last]
 
 
 def _first(kind: Kind, text: str, place: Place | None, verdict: Verdict) -> Document | None:
@@ -147,7 +152,7 @@ def _objects(documents: list[Document], verdict: Verdict, kind: Kind | None) -> 
                 found = True
         if not found and not _is_object(document.root) and (bare := kind_of(document.root)):
             verdict.saw(bare.title)
-            verdict.findings += apply_rules(bare.rules, bare.read(document), verdict.context, verdict.file)
+            _rules(bare, document, verdict)
             found = True
         if found:
             verdict.faults(document.faults)
