@@ -101,7 +101,7 @@ def _driver_match(facts: Facts, options: Options) -> Result:
             evidence.append(Evidence("libcuda.so.1", "does not exist"))
             summary = "libcuda is not installed: no CUDA program can run"
             return Result(Status.FAIL, summary, host.name, tuple(evidence), "install the driver's compute libraries")
-        if not driver.library.absent:
+        if not driver.library.absent and _nvml_asked(facts):
             raise Missing(driver.library.reason, driver.library.source)
     if library and not library.version and driver.cuda.known and library.cuda != driver.cuda.value:
         summary = f"libcuda offers CUDA {library.cuda}, the driver {driver.cuda.value}"

@@ -60,6 +60,7 @@ def xml(text: str) -> tuple[Driver, tuple[Card, ...]]:
     driver = Driver(
         version=root.findtext("driver_version", ""),
         cuda=_reading(root, "cuda_version", str),
+        library=missing("nvidia-smi does not say which libcuda is installed", _SOURCE),
         broken=tuple(row for row in rows if isinstance(row, BrokenCard)),
     )
     return driver, tuple(row for row in rows if isinstance(row, Card))

@@ -10,6 +10,9 @@ from vgpuctl.model.host import ABSENT, Space, Stat
 from vgpuctl.model.reading import Reading, known, missing
 from vgpuctl.sources.files import LINKS, MOST, read_regular
 
+_DF = "/commands/df.txt"
+"""What `df -B1 --output=target,size,avail,itotal,iavail` printed."""
+
 
 class RecordedFiles:
     """A tree that was recorded: the bytes of files and the Stats of what a tree cannot hold.
@@ -63,7 +66,12 @@ class RecordedFiles:
         return missing(f"{path}: not recorded", path)
 
     def space(self, path: str) -> Reading[Space]:
-        return missing(f"{path}: free space is not recorded", path)
+        for line in (self._files.get(_DF) or b"").decode("utf-8", "replace").splitlines():
+            target, *numbers = line.split()
+            if target == path and len(numbers) == 4 and all(number.isdigit() for number in numbers):
+                total, free, inodes, inodes_free = map(int, numbers)
+                return known(Space(total, free, inodes, inodes_free), _DF)
+        return missing(f"{path}: free space is not recorded", _DF)
 
     def command(self, name: str, arguments: Sequence[str]) -> Reading[str]:
         return self.read(f"/commands/{name}.txt")

@@ -24,6 +24,8 @@ MARKS = {
 }
 """By status: the mark, the word in ASCII, the style."""
 _BAD = (Status.WARN, Status.FAIL, Status.UNKNOWN)
+_ALIKE = (Status.UNKNOWN, Status.SKIP)
+"""Results that share a line when they have one reason."""
 _CASES = {Status.FAIL: "failure", Status.UNKNOWN: "error", Status.SKIP: "skipped"}
 _SHOWN = 3
 _WIDEST = 100
@@ -67,7 +69,7 @@ def _silent(output: DoctorReport) -> dict[str, str]:
 
 
 def _grid(results: Sequence[CheckResult], read: str, terminal: Terminal, wide: bool, names: int) -> Table:
-    """The results of an area. What is well takes a line; what was skipped for one reason, a line together."""
+    """The results of an area. What is well takes a line; what is unknown or skipped for one reason, a line together."""
     from rich.table import Table
     from rich.text import Text
 
@@ -77,26 +79,35 @@ def _grid(results: Sequence[CheckResult], read: str, terminal: Terminal, wide: b
     grid.add_column(width=names, no_wrap=True)
     grid.add_column(max_width=_WIDEST if terminal.width else None, overflow="fold")
     room = terminal.width - marks - names - 4 if terminal.width else 0
-    skipped: dict[str, list[CheckResult]] = {}
+    alike: dict[tuple[Status, str], list[CheckResult]] = {}
     for result in results:
-        if result.status is Status.SKIP and not wide:
-            skipped.setdefault(result.summary, []).append(result)
+        if result.status in _ALIKE and not wide:
+            alike.setdefault((result.status, result.summary), []).append(result)
             continue
         mark, word, style = MARKS[result.status]
         told = Text(plain(_told(result, read), terminal))
-        grid.add_row(Text(word if terminal.ascii else mark, style), Text(clean(result.check)), told)
-        for kind, line in _details(result, terminal, wide):
-            for part in _wrapped(plain(line, terminal), room):
-                grid.add_row("", "", Text(part, kind))
-    mark, word, style = MARKS[Status.SKIP]
-    for reason, same in skipped.items():
+        name_style = "strong" if result.status in _BAD else ""
+        grid.add_row(Text(word if terminal.ascii else mark, style), Text(clean(result.check), name_style), told)
+        _add_details(grid, result, terminal, wide, room)
+    for (status, reason), same in sorted(alike.items(), key=lambda item: _ALIKE.index(item[0][0])):
+        mark, word, style = MARKS[status]
+        quiet = "dim" if status is Status.SKIP else ""
         checks = list(dict.fromkeys(result.check for result in same))
         name = checks[0] if len(checks) == 1 else f"{len(checks)} checks"
         alone = len(checks) == 1 or len(same) == len(results)
-        text = reason if alone else f"{reason} ({_some(checks)})"
-        told = Text(plain(text, terminal), style)
-        grid.add_row(Text(word if terminal.ascii else mark, style), Text(clean(name), style), told)
+        told = Text(plain(reason if alone else f"{reason} ({_some(checks)})", terminal), quiet)
+        grid.add_row(Text(word if terminal.ascii else mark, style), Text(clean(name), quiet), told)
+        if len(same) == 1:
+            _add_details(grid, same[0], terminal, wide, room)
     return grid
+
+
+def _add_details(grid: Table, result: CheckResult, terminal: Terminal, wide: bool, room: int) -> None:
+    from rich.text import Text
+
+    for style, line in _details(result, terminal, wide):
+        for part in _wrapped(plain(line, terminal), room):
+            grid.add_row("", "", Text(part, style))
 
 
 def _wrapped(line: str, room: int) -> list[str]:

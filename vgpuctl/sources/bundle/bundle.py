@@ -69,7 +69,10 @@ class Bundle:
 
     @property
     def parts(self) -> frozenset[Part]:
-        return frozenset((*_TYPES, Part.VERSION, Part.LOGS, Part.HOST))
+        """A bundle of nodes alone holds nothing of a cluster; one of a cluster is asked for all of it."""
+        cluster = self._meta.missing or any(name.startswith(("cluster/", "logs/")) for name in self._members)
+        pool = (*_TYPES, Part.VERSION, Part.LOGS) if cluster else ()
+        return frozenset((*pool, Part.HOST))
 
     @property
     def nodes(self) -> tuple[str, ...]:
