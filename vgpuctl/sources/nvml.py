@@ -73,7 +73,7 @@ def read() -> Answer:
     now = time.time()
     try:
         count = pynvml.nvmlDeviceGetCount()
-        version = str(pynvml.nvmlSystemGetDriverVersion())
+        version = _text("nvmlSystemGetDriverVersion")
     except pynvml.NVMLError as error:
         return Answer(missing(_why(error), _SOURCE), missing(_why(error), _SOURCE))
     rows = [_card(index, now) for index in range(count)]
@@ -89,8 +89,8 @@ def _card(index: int, now: float) -> Card | BrokenCard:
     name = ""
     try:
         handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-        name = str(pynvml.nvmlDeviceGetUUID(handle))
-        model = str(pynvml.nvmlDeviceGetName(handle))
+        name = _text("nvmlDeviceGetUUID", handle)
+        model = _text("nvmlDeviceGetName", handle)
         memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
     except pynvml.NVMLError as error:
         unified = bool(name) and error.value == pynvml.NVML_ERROR_NOT_SUPPORTED
@@ -136,8 +136,15 @@ def _ask(question: Callable[[], T]) -> Reading[T]:
         return known(question(), _SOURCE)
     except pynvml.NVMLError as error:
         return missing(_why(error), _SOURCE, denied=error.value == pynvml.NVML_ERROR_NO_PERMISSION)
-    except (AttributeError, ValueError, UnicodeDecodeError) as error:
+    except Exception as error:  # a binding that does not fit this driver: the other questions still count
         return missing(f"NVML's answer is not understood: {error}", _SOURCE)
+
+
+def _text(call: str, *arguments: Any) -> str:
+    """What a call writes into a buffer; other bytes than UTF-8 are replaced, where pynvml would raise."""
+    buffer = ctypes.create_string_buffer(1024)
+    pynvml._nvmlCheckReturn(pynvml._nvmlGetFunctionPointer(call)(*arguments, buffer, ctypes.c_uint(len(buffer))))
+    return buffer.value.decode("utf-8", "replace")
 
 
 def _why(error: Any) -> str:
@@ -173,17 +180,55 @@ def _profiles(handle: Any) -> Iterator[MigProfile]:
         yield MigProfile(name.removeprefix("MIG "), int(info.memorySizeMB), int(info.instanceCount))
 
 
+class _Process(ctypes.Structure):
+    """nvmlProcessInfo_t from R470 on."""
+
+    _fields_ = (
+        ("pid", ctypes.c_uint),
+        ("memory", ctypes.c_ulonglong),
+        ("instance", ctypes.c_uint),
+        ("compute_instance", ctypes.c_uint),
+    )
+
+
+class _OldProcess(ctypes.Structure):
+    """nvmlProcessInfo_t before R470."""
+
+    _fields_ = (("pid", ctypes.c_uint), ("memory", ctypes.c_ulonglong))
+
+
+_LISTS: tuple[tuple[str, type[ctypes.Structure]], ...] = (("_v3", _Process), ("_v2", _Process), ("", _OldProcess))
+"""The versions of the calls that list processes, the newest first, and what each fills."""
+
+
 def _processes(handle: Any, now: float) -> Iterator[Process]:
     busy = _busy(handle, now)
     found: dict[int, Process] = {}
-    for kind, list_of in (
-        ("graphics", pynvml.nvmlDeviceGetGraphicsRunningProcesses),
-        ("compute", pynvml.nvmlDeviceGetComputeRunningProcesses),
-    ):
-        for row in list_of(handle):
-            memory = None if row.usedGpuMemory is None else int(row.usedGpuMemory)
-            found[row.pid] = Process(int(row.pid), kind, memory, busy.get(row.pid), _name(row.pid))
+    for kind in ("Graphics", "Compute"):
+        for pid, memory in _running(handle, f"nvmlDeviceGet{kind}RunningProcesses"):
+            found[pid] = Process(pid, kind.lower(), memory, busy.get(pid), _name(pid))
     yield from found.values()
+
+
+def _running(handle: Any, call: str) -> Iterator[tuple[int, int | None]]:
+    """pid and bytes of each process; the driver's own newest form of the call is taken."""
+    for suffix, kind in _LISTS:
+        try:
+            function = pynvml._nvmlGetFunctionPointer(call + suffix)
+        except pynvml.NVMLError:
+            continue
+        count = ctypes.c_uint(0)
+        code = function(handle, ctypes.byref(count), None)
+        if code == pynvml.NVML_ERROR_INSUFFICIENT_SIZE:
+            count.value = count.value * 2 + 8  # more may start meanwhile
+            rows = (kind * count.value)()
+            code = function(handle, ctypes.byref(count), rows)
+            if code == pynvml.NVML_SUCCESS:
+                none = ctypes.c_ulonglong(-1).value
+                yield from ((row.pid, None if row.memory == none else row.memory) for row in rows[: count.value])
+        pynvml._nvmlCheckReturn(code)
+        return
+    raise pynvml.NVMLError(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
 
 
 def _busy(handle: Any, now: float) -> dict[int, float]:
@@ -200,8 +245,8 @@ def _busy(handle: Any, now: float) -> dict[int, float]:
 
 def _name(pid: int) -> str:
     try:
-        return str(pynvml.nvmlSystemGetProcessName(pid))
-    except (pynvml.NVMLError, UnicodeDecodeError):
+        return _text("nvmlSystemGetProcessName", ctypes.c_uint(pid))
+    except pynvml.NVMLError:
         return ""
 
 
