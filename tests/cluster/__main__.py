@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
+from shlex import quote
 
 from . import generate, kwok, pool
 from .bench import Bench
@@ -40,7 +41,7 @@ def _up(options: argparse.Namespace) -> int:
             pool.load(bench, pool.read(options.pool))
         if options.kwok:
             kwok.start(bench)
-        print(f"export KUBECONFIG={bench.kubeconfig} PATH={bench.binaries}:$PATH", flush=True)
+        print(f"export KUBECONFIG={quote(str(bench.kubeconfig))} PATH={quote(str(bench.binaries))}:$PATH", flush=True)
         say("bench: running, Ctrl-C ends it and removes its data")
         try:
             signal.pause()

@@ -110,6 +110,22 @@ class TestControlPlane:
         eventually(lambda: not Path(directory).exists())
 
 
+def test_the_command_runs_a_bench_until_it_is_interrupted(bench: Bench) -> None:
+    environment = {**os.environ, "KUBEBUILDER_ASSETS": str(bench.binaries)}
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.cluster", "up", "--pool", "company.yaml"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=ROOT,
+    ) as process:  # fmt: skip
+        assert process.stdout
+        line = process.stdout.readline().strip()
+        nodes = subprocess.run(["sh", "-c", f"{line} && kubectl get nodes -o name"], capture_output=True, text=True)
+        process.send_signal(signal.SIGINT)
+        errors = process.communicate()[1]
+    assert len(nodes.stdout.split()) == 6, nodes.stderr
+    assert process.returncode == 0, errors
+    assert not Path(line.split("KUBECONFIG=")[1].split()[0]).exists()
+
+
 class TestQuota:
     @pytest.mark.parametrize(
         ("resource", "refused"),
@@ -354,7 +370,7 @@ class TestGeneratedPool:
             big.client.get(path)
 
 
-def test_kwok_keeps_the_nodes_that_ask_for_it(bench: Bench, namespace: str) -> None:
+def test_kwok_keeps_the_nodes_that_ask_for_it(bench: Bench, namespace: str, kubectl: Kubectl, tmp_path: Path) -> None:
     for name, own in (("kept", kwok.FAKE), ("left-alone", {})):
         node = {"metadata": {"name": name, "annotations": own}}
         bench.client.post("/api/v1/nodes", node)
@@ -368,12 +384,13 @@ def test_kwok_keeps_the_nodes_that_ask_for_it(bench: Bench, namespace: str) -> N
         conditions = bench.client.get(f"/api/v1/nodes/{name}")["status"].get("conditions", [])
         return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
 
-    program = kwok.start(bench)
+    program = kwok.start(bench, exec_directory=tmp_path)
     try:
         eventually(lambda: ready("kept"))
         eventually(lambda: bool(bench.client.get(f"{pods}/on-kept")["status"]["phase"] == "Running"))
         assert not ready("left-alone")
         assert bench.client.get(f"{pods}/on-left-alone")["status"]["phase"] == "Pending"
+        assert kubectl("-n", namespace, "exec", "on-kept", "--", "pwd").stdout == f"{tmp_path}\n"
     finally:
         program.stop()
         for name in ("kept", "left-alone"):
