@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from vgpuctl.render.terminal import Terminal
@@ -35,8 +37,11 @@ _ASCII_SPARKS = ".:-=+*#"
 
 def width(text: str) -> int:
     """How many columns of a terminal a text takes: wide characters take two, combining ones none."""
-    if text.isascii():
-        return len(text)
+    return len(text) if text.isascii() else _wide(text)
+
+
+@lru_cache(maxsize=65536)
+def _wide(text: str) -> int:
     return sum(map(_char_width, text))
 
 
@@ -96,27 +101,71 @@ def spark(ratios: Iterable[float | None], terminal: Terminal) -> str:
 
 
 def lines(
-    columns: Sequence[Column], rows: Iterable[Any], terminal: Terminal, least: dict[str, int] | None = None
+    columns: Sequence[Column], rows: Sequence[Any], terminal: Terminal, least: dict[str, int] | None = None
 ) -> Iterator[str]:
     """The header and the rows, fitted to the terminal's width, without blanks at the end.
 
     least: by header, how wide columns were; it is kept up to date, so that a table drawn again does not jump.
     """
-    table = [[_cell(column.cell(row), terminal) for column in columns] for row in rows]
-    natural = [
-        max(len(column.header), max((_width_of(row[i]) for row in table), default=0))
-        for i, column in enumerate(columns)
-    ]
+    drawings = [_drawing(column, rows, terminal) for column in columns]
+    natural = [max(drawing.sizes) for drawing in drawings]
     if least is not None:
         natural = [max(size, least.get(column.header, 0)) for size, column in zip(natural, columns, strict=True)]
         least |= {column.header: size for size, column in zip(natural, columns, strict=True)}
     kept, widths = fit(columns, natural, terminal.width)
-    chosen = [columns[i] for i in kept]
-    yield line([Cell(column.header, "strong") for column in chosen], chosen, widths, terminal)
-    if len(kept) == len(columns):
-        yield from (line(row, chosen, widths, terminal) for row in table)
-    else:
-        yield from (line([row[i] for i in kept], chosen, widths, terminal) for row in table)
+    padded = [_padded(drawings[i], size, columns[i].right, terminal) for i, size in zip(kept, widths, strict=True)]
+    for parts in zip(*padded, strict=True):
+        yield GAP.join(parts).rstrip()
+
+
+@dataclass(frozen=True)
+class _Drawing:
+    """A column, its header first: texts (cleaned, with bars), their styles, their widths."""
+
+    texts: list[str]
+    styles: list[str]
+    sizes: list[int]
+
+
+def _drawing(column: Column, rows: Iterable[Any], terminal: Terminal) -> _Drawing:
+    texts, styles = [column.header], ["strong"]
+    for cell in map(column.cell, rows):
+        if type(cell) is str:
+            texts.append(cell)
+            styles.append("")
+        else:
+            texts.append(_text(cell, terminal))  # type: ignore[arg-type]
+            styles.append(cell.style)  # type: ignore[union-attr]
+    whole = "".join(texts)
+    if not whole.isprintable():
+        texts = list(map(clean, texts))
+    if terminal.ascii:
+        texts = [text.translate(_ASCII_MARKS) for text in texts]
+    return _Drawing(texts, styles, list(map(len if whole.isascii() else width, texts)))
+
+
+def _text(cell: Cell, terminal: Terminal) -> str:
+    return cell.text if cell.bar is None or terminal.width is None else f"{bar(cell.bar, terminal)} {cell.text:>4}"
+
+
+def _padded(drawing: _Drawing, size: int, right: bool, terminal: Terminal) -> list[str]:
+    """Texts cut and filled up to a width, painted where the terminal may be coloured."""
+    texts, sizes = drawing.texts, drawing.sizes
+    if max(sizes) > size:
+        texts = [cut(text, size, terminal.ascii) for text in texts]
+        sizes = list(map(width, texts))
+    if terminal.colour:
+        texts = [paint(text, style, terminal) for text, style in zip(texts, drawing.styles, strict=True)]
+    blanks = [" " * n for n in range(size + 1)]
+    if right:
+        return [blanks[size - length] + text for text, length in zip(texts, sizes, strict=True)]
+    return [text + blanks[size - length] for text, length in zip(texts, sizes, strict=True)]
+
+
+def plain(text: str, terminal: Terminal) -> str:
+    """Outside text cleaned, and our own marks as this terminal can show them."""
+    text = clean(text)
+    return text.translate(_ASCII_MARKS) if terminal.ascii and not text.isascii() else text
 
 
 def fit(columns: Sequence[Column], natural: Sequence[int], limit: int | None) -> tuple[list[int], list[int]]:
@@ -143,49 +192,3 @@ def fit(columns: Sequence[Column], natural: Sequence[int], limit: int | None) ->
         sizes[i] += more
         spare -= more
     return kept, [sizes[i] for i in kept]
-
-
-def line(cells: Sequence[str | Cell], columns: Sequence[Column], widths: Sequence[int], terminal: Terminal) -> str:
-    """One row as text."""
-    text = GAP.join(
-        [_padded(cell, column.right, size, terminal) for cell, column, size in zip(cells, columns, widths, strict=True)]
-    )
-    return text.rstrip()
-
-
-def plain(text: str, terminal: Terminal) -> str:
-    """Outside text cleaned, and our own marks as this terminal can show them."""
-    text = clean(text)
-    return text.translate(_ASCII_MARKS) if terminal.ascii and not text.isascii() else text
-
-
-def _cell(cell: str | Cell, terminal: Terminal) -> str | Cell:
-    """A cell as it is drawn: cleaned, its bar as text."""
-    if isinstance(cell, str):
-        return plain(cell, terminal)
-    text = plain(cell.text, terminal)
-    if cell.bar is not None and terminal.width is not None:
-        text = f"{bar(cell.bar, terminal)} {text:>4}"
-    return Cell(text, cell.style)
-
-
-def _width_of(cell: str | Cell) -> int:
-    text = cell if isinstance(cell, str) else cell.text
-    return len(text) if text.isascii() else width(text)
-
-
-def _padded(cell: str | Cell, right: bool, size: int, terminal: Terminal) -> str:
-    if isinstance(cell, str):
-        text, style = cell, ""
-    else:
-        text, style = cell.text, cell.style
-    if not text.isascii() or len(text) > size:
-        text = cut(text, size, terminal.ascii)
-        blanks = " " * (size - width(text))
-        painted = paint(text, style, terminal)
-        return blanks + painted if right else painted + blanks
-    if style and terminal.colour and text:
-        blanks = " " * (size - len(text))
-        painted = paint(text, style, terminal)
-        return blanks + painted if right else painted + blanks
-    return text.rjust(size) if right else text.ljust(size)

@@ -30,7 +30,10 @@ class Names:
     def asked(self, container: kube.Container) -> int:
         """How many vGPUs a container asks for."""
         limits = container.resources.limits
-        return (integer(limits.get(self.resources.number, 0)) or 0) if limits else 0
+        amount = limits.get(self.resources.number) if limits else None
+        if isinstance(amount, str) and amount.isdecimal():  # nearly always; thousands of pods are read
+            return int(amount)
+        return integer(amount) or 0 if amount is not None else 0
 
 
 def names_of(facts: Facts) -> tuple[Names, tuple[str, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from vgpuctl.model.usage.arrange import GROUPS
 from vgpuctl.model.usage.row import Row, Usage
@@ -44,6 +45,7 @@ BUSY = Thresholds(0.10, 0.75, "good")
 MEMORY = Thresholds(0.10, 0.95, "warn")
 
 
+@lru_cache(maxsize=256)
 def model_name(model: str) -> str:
     """A card's model without the maker: `H100 80GB HBM3`, `V100-SXM2-32GB`."""
     for word in ("NVIDIA-", "NVIDIA ", "Tesla "):
@@ -62,20 +64,26 @@ def name_of(row: Row) -> str:
     return str(getattr(row, row.level) or "(unknown)")
 
 
-def label(row: Row, group: str) -> Cell:
+_DEPTHS = {group: {step.level: depth for depth, step in enumerate(steps)} for group, steps in GROUPS.items()}
+_INDENT = tuple("  " * depth for depth in range(8))
+
+
+def label(row: Row, group: str) -> str | Cell:
     """The first column: indented by level, without what the row above says already."""
-    levels: list[str] = [step.level for step in GROUPS[group]]
-    depth = len(levels) - (not row.container) if row.level == "process" else levels.index(row.level)
-    text = name_of(row)
-    if row.level == "card":
-        name = text.partition("/")[2] if group == "node" else text
-        text = f"{name} {model_name(row.model or '')}".rstrip()
-    elif row.level == "vgpu" and group == "pod":
+    level, depths = row.level, _DEPTHS[group]
+    depth = len(depths) - (not row.container) if level == "process" else depths[level]
+    if level == "vgpu" and group == "pod":
         text = f"{row.node}/{row.card}"
-    elif row.level == "pod" and group == "namespace":
-        text = row.pod or text
-    style = "strong" if depth == 0 else "dim" if row.state == "idle" else ""
-    return Cell("  " * depth + text, style)
+    elif level == "pod" and group == "namespace":
+        text = row.pod or ""
+    else:
+        text = name_of(row)
+        if level == "card":
+            text = f"{text.partition('/')[2] if group == 'node' else text} {model_name(row.model or '')}".rstrip()
+    text = _INDENT[depth] + text
+    if depth == 0:
+        return Cell(text, "strong")
+    return Cell(text, "dim") if row.state == "idle" else text
 
 
 def queue(row: Row) -> str | Cell:
