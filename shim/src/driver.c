@@ -59,7 +59,7 @@ const struct elf_object *driver_self(void) {
 bool driver_is(const struct elf_object *object) {
   const char *name = elf_file_name(object->name);
   for (int i = 0; i < LIBRARIES; i++)
-    if (strncmp(name, prefixes[i][0], strlen(prefixes[i][0])) == 0) return true;
+    if (elf_begins(name, prefixes[i][0])) return true;
   return false;
 }
 

@@ -2,7 +2,8 @@
 
 #include <elf.h>
 #include <link.h>
-#include <string.h>
+#include <stddef.h>
+#include <sys/auxv.h>
 
 #ifndef STT_GNU_IFUNC
 #define STT_GNU_IFUNC 10
@@ -14,9 +15,21 @@ struct search {
   struct elf_object *found;
 };
 
+bool elf_same(const char *a, const char *b) {
+  while (*a && *a == *b) a++, b++;
+  return *a == *b;
+}
+
+bool elf_begins(const char *text, const char *prefix) {
+  while (*prefix && *text == *prefix) text++, prefix++;
+  return !*prefix;
+}
+
 const char *elf_file_name(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
+  const char *name = path;
+  for (; *path; path++)
+    if (*path == '/') name = path + 1;
+  return name;
 }
 
 static void describe(const struct dl_phdr_info *info, struct elf_object *object) {
@@ -41,7 +54,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *data) {
   if (search->prefixes) {
     const char *name = elf_file_name(info->dlpi_name ? info->dlpi_name : "");
     for (const char *const *prefix = search->prefixes; *prefix; prefix++)
-      if (strncmp(name, *prefix, strlen(*prefix)) == 0) {
+      if (elf_begins(name, *prefix)) {
         describe(info, search->found);
         return 1;
       }
@@ -64,6 +77,35 @@ bool elf_object_named(const char *const *prefixes, struct elf_object *object) {
   return dl_iterate_phdr(visit, &search) == 1;
 }
 
+/* The loader leaves the head of its list in the program's own dynamic section, for debuggers. */
+static const struct link_map *first_object(void) {
+  const ElfW(Phdr) *headers = (const ElfW(Phdr) *)getauxval(AT_PHDR);
+  unsigned long count = getauxval(AT_PHNUM);
+  uintptr_t base = 0;
+  for (unsigned long i = 0; headers && i < count; i++)
+    if (headers[i].p_type == PT_PHDR) base = (uintptr_t)headers - headers[i].p_vaddr;
+  for (unsigned long i = 0; headers && i < count; i++) {
+    if (headers[i].p_type != PT_DYNAMIC) continue;
+    for (const ElfW(Dyn) *entry = (const ElfW(Dyn) *)(base + headers[i].p_vaddr); entry->d_tag != DT_NULL; entry++)
+      if (entry->d_tag == DT_DEBUG && entry->d_un.d_ptr) return ((const struct r_debug *)entry->d_un.d_ptr)->r_map;
+  }
+  return NULL;
+}
+
+bool elf_object_early(const char *const *prefixes, struct elf_object *object) {
+  const struct link_map *map = first_object();
+  if (!map) return elf_object_named(prefixes, object);
+  for (; map; map = map->l_next) {
+    const char *name = elf_file_name(map->l_name ? map->l_name : "");
+    for (const char *const *prefix = prefixes; *prefix; prefix++) {
+      if (!elf_begins(name, *prefix)) continue;
+      *object = (struct elf_object){.name = map->l_name, .base = map->l_addr, .dynamic = map->l_ld};
+      return true;
+    }
+  }
+  return false;
+}
+
 struct tables {
   const ElfW(Sym) *symbols;
   const char *strings;
@@ -78,7 +120,7 @@ static const void *pointer_in(const struct elf_object *object, uintptr_t value) 
 
 static void *definition(const struct elf_object *object, const struct tables *tables, uint32_t index, const char *name) {
   const ElfW(Sym) *symbol = &tables->symbols[index];
-  if (symbol->st_shndx == SHN_UNDEF || strcmp(tables->strings + symbol->st_name, name) != 0) return NULL;
+  if (symbol->st_shndx == SHN_UNDEF || !elf_same(tables->strings + symbol->st_name, name)) return NULL;
   unsigned type = symbol->st_info & 0xf;
   if (type == STT_GNU_IFUNC || type == STT_TLS) return NULL;
   return (void *)(object->base + symbol->st_value);

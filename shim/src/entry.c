@@ -5,7 +5,6 @@
 #include "settings.h"
 
 #include <dlfcn.h>
-#include <string.h>
 
 enum { BY_DLSYM, BY_DLVSYM };
 
@@ -25,7 +24,7 @@ static void find_loader(void) {
   void *dlsym_found = NULL, *dlvsym_found = NULL, *dlopen_found = NULL;
   for (size_t i = 0; i < sizeof libraries / sizeof libraries[0]; i++) {
     struct elf_object object;
-    if (!elf_object_named(libraries[i], &object)) continue;
+    if (!elf_object_early(libraries[i], &object)) continue;
     if (!dlsym_found) dlsym_found = elf_symbol(&object, "dlsym");
     if (!dlvsym_found) dlvsym_found = elf_symbol(&object, "dlvsym");
     if (!dlopen_found) dlopen_found = elf_symbol(&object, "dlopen");
@@ -57,8 +56,6 @@ static bool in_self(const void *address) {
 
 /* Another preload that looks up dlsym must not get the C library's. */
 static struct entry_answer loader_name(void *handle, const char *name, const char *version, int which) {
-  struct entry_answer through = {0, NULL};
-  if (handle == RTLD_NEXT) return through;
   void *real = look(handle, name, version, which);
   if (!real) return (struct entry_answer){1, NULL};
   if (real == (void *)entry_real_dlsym) return (struct entry_answer){1, (void *)entry_dlsym};
@@ -77,13 +74,12 @@ struct entry_answer entry_lookup(void *handle, const char *name, const char *ver
   const struct entry_answer through = {0, NULL};
   find_loader();
   if (which == BY_DLSYM ? !entry_real_dlsym : !entry_real_dlvsym) return (struct entry_answer){1, NULL};
-  if (!name || settings_secure()) return through;
-  bool loader = name[0] == 'd' && name[1] == 'l';
-  bool driver = (name[0] == 'c' && name[1] == 'u') || strncmp(name, "nvml", 4) == 0;
-  if (!loader && !driver) return through;
-  loader = loader && (strcmp(name, "dlsym") == 0 || strcmp(name, "dlvsym") == 0 || strcmp(name, "dlopen") == 0);
+  if (!name) return through;
+  bool driver = (name[0] == 'c' && name[1] == 'u') || elf_begins(name, "nvml");
+  bool loader = elf_same(name, "dlsym") || elf_same(name, "dlvsym") || elf_same(name, "dlopen");
+  if (!driver && (!loader || handle == RTLD_NEXT)) return through;
   int hook = loader ? -1 : driver_hook_named(name);
-  if (!loader && hook < 0) return through;
+  if ((!loader && hook < 0) || settings_secure()) return through;
   struct elf_object from;
   if (in_self(caller) || !elf_object_at(caller, &from) || driver_is(&from) || driver_stacked(&from)) return through;
   if (loader) return loader_name(handle, name, version, which);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 enum { MAX_PROCESSES = 512 };
+#define UNSURE UINT64_MAX
 static const int64_t regular_interval = 1000000000, soon_interval = 50000000; /* ns */
 static const int64_t most_share = 4; /* measuring never takes more than a fifth of the time */
 static const uint64_t least_change = 16 << 20;
@@ -20,7 +21,7 @@ static struct state {
   bool measured;
   int busy, soon;
   int64_t last, cost; /* ns */
-  uint64_t data_then;
+  uint64_t data_then; /* claims at the last measurement, UNSURE if some were under way */
 } states[REGION_CARDS];
 static int imports, managed;
 
@@ -70,9 +71,10 @@ static void measure(struct state *state, int card) {
   driver_inside--;
   uint64_t after = claim_data(card);
   under_way += claim_under_way(card) + (after > before ? after - before : before - after);
-  state->last = clock_now(CLOCK_MONOTONIC);
-  state->cost = state->last - start;
-  state->data_then = after;
+  int64_t end = clock_now(CLOCK_MONOTONIC);
+  __atomic_store_n(&state->last, end, __ATOMIC_RELAXED);
+  __atomic_store_n(&state->cost, end - start, __ATOMIC_RELAXED);
+  __atomic_store_n(&state->data_then, under_way ? UNSURE : after, __ATOMIC_RELAXED);
   __atomic_store_n(&state->soon, 0, __ATOMIC_RELAXED);
   if (!known) {
     if (!state->failed) log_line(LOG_WARNING, LOG_CARD, "card %d: NVML gives no memory figure for this process; contexts and modules are not charged", card);

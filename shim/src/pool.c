@@ -10,10 +10,8 @@
 #include "settings.h"
 
 #include <sched.h>
-#include <time.h>
 
 enum { MAX_POOLS = 256, MAX_DEVICES = 64 };
-static const int64_t settle_interval = 1000000; /* ns */
 static const uint64_t first_grain = 32 << 20;   /* as drivers up to 13 do; corrected by what is seen */
 
 struct pool {
@@ -32,6 +30,8 @@ static void lock(void) {
 }
 
 static void unlock(void) { __atomic_store_n(&locked, 0, __ATOMIC_RELEASE); }
+
+static uint64_t charged_of(const struct pool *pool) { return __atomic_load_n(&pool->charged, __ATOMIC_RELAXED); }
 
 static uint64_t attribute(CUmemoryPool pool, int which) {
   uint64_t value = 0;
@@ -66,11 +66,11 @@ static uint64_t common_divisor(uint64_t a, uint64_t b) { return b ? common_divis
 /* Moves the claim to what the pool has reserved now. `claimed` bytes of it were claimed in advance. */
 static void follow(struct pool *pool, uint64_t claimed) {
   uint64_t reserved = attribute(pool->handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
-  if (!claimed && reserved == __atomic_load_n(&pool->charged, __ATOMIC_RELAXED)) return;
+  if (!claimed && reserved == charged_of(pool)) return;
   lock();
   uint64_t before = pool->charged;
-  pool->charged = reserved;
-  if (reserved > before) pool->grain = common_divisor(pool->grain, reserved - before);
+  __atomic_store_n(&pool->charged, reserved, __ATOMIC_RELAXED);
+  if (reserved > before) __atomic_store_n(&pool->grain, common_divisor(pool->grain, reserved - before), __ATOMIC_RELAXED);
   unlock();
   if (pool->card == CARD_NONE) return;
   if (reserved > before + claimed)
@@ -99,13 +99,7 @@ void pool_make_room(int card) {
 void pool_freed(void) { __atomic_store_n(&freed, 1, __ATOMIC_RELAXED); }
 
 void pool_settled(void) {
-  static int64_t last;
   if (__builtin_expect(!__atomic_load_n(&freed, __ATOMIC_RELAXED), 1)) return;
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  int64_t time = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-  if (time - __atomic_load_n(&last, __ATOMIC_RELAXED) < settle_interval) return;
-  __atomic_store_n(&last, time, __ATOMIC_RELAXED);
   __atomic_store_n(&freed, 0, __ATOMIC_RELAXED);
   pool_refresh(-1);
 }
@@ -182,7 +176,8 @@ static struct pool *pool_of_stream(CUstream stream) {
 
 /* What the pool will reserve in addition for this request, as far as its steps are known. */
 static uint64_t growth(const struct pool *pool, uint64_t bytes) {
-  return (bytes + pool->grain - 1) / pool->grain * pool->grain;
+  uint64_t grain = __atomic_load_n(&pool->grain, __ATOMIC_RELAXED);
+  return (bytes + grain - 1) / grain * grain;
 }
 
 struct request {
@@ -198,12 +193,12 @@ static bool begin(struct request *request, struct pool *pool, uint64_t bytes, CU
   if (!pool || pool->card == CARD_NONE) return true;
   request->recorded = graph_capturing(stream, per_thread, &request->graph);
   if (request->recorded) return true;
-  uint64_t used = attribute(pool->handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), reserved = pool->charged;
+  uint64_t used = attribute(pool->handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), reserved = charged_of(pool);
   uint64_t claimed = used + bytes <= reserved ? 0 : growth(pool, used + bytes - reserved);
   if (claimed) process_reap(false);
   if (claimed && !claim_try(pool->card, claimed)) {
     pool_make_room(pool->card);
-    reserved = pool->charged;
+    reserved = charged_of(pool);
     used = attribute(pool->handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
     claimed = used + bytes <= reserved ? 0 : growth(pool, used + bytes - reserved);
     if (claimed && !account_reserve(pool->card, claimed, call)) return false;
@@ -220,11 +215,11 @@ static CUresult end(const struct request *request, CUresult result, CUdeviceptr 
     if (result == CUDA_SUCCESS) graph_recorded(request->graph, pool->card, bytes);
     return result;
   }
-  uint64_t before = pool->charged;
+  uint64_t before = charged_of(pool);
   if (request->claimed) claim_landed(pool->card, request->claimed);
   follow(pool, request->claimed);
-  if (pool->charged != before) measure_if_due(pool->card);
-  if (result != CUDA_SUCCESS || pool->charged <= before + request->claimed) return result;
+  if (charged_of(pool) != before) measure_if_due(pool->card);
+  if (result != CUDA_SUCCESS || charged_of(pool) <= before + request->claimed) return result;
   uint64_t limit = region_memory_limit(region_get(), pool->card);
   if (!limit || claim_used(pool->card) <= limit) return result;
   CUresult undone = per_thread ? NEXT(cuMemFreeAsync_ptsz)(*address, stream) : NEXT(cuMemFreeAsync)(*address, stream);

@@ -12,7 +12,10 @@ CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
   CUresult result = NEXT(cuMemGetInfo_v2)(free, total);
   int card = result == CUDA_SUCCESS ? card_current() : CARD_NONE;
   struct view view;
-  if (card != CARD_NONE) measure_for_query(card);
+  if (card != CARD_NONE) {
+    pool_settled();
+    measure_for_query(card);
+  }
   if (!view_of(card, &view)) return result;
   if (total && *total > view.limit) *total = view.limit;
   if (free && *free > view.free) *free = view.free;
