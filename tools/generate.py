@@ -9,10 +9,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tools import checks_page, completions
+from tools import checks_page, completions, schemas
 
 ROOT = Path(__file__).resolve().parent.parent
-GENERATORS: tuple[Callable[[], dict[str, str]], ...] = (checks_page.files, completions.files)
+GENERATORS: tuple[Callable[[], dict[str, str]], ...] = (checks_page.files, completions.files, schemas.files)
 
 
 def main() -> int:
@@ -28,7 +28,7 @@ def main() -> int:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text, encoding="utf-8")
     for name in stale:
-        print(f"{name}: {'not fresh; run make generate' if check else 'written'}")  # noqa: T201
+        print(f"{name}: {'not fresh; run make generate' if check else 'written'}")
     return 1 if check and stale else 0
 
 
