@@ -97,12 +97,14 @@ def _results(check: Check, facts: Facts, options: Options, status: dict[str, Sta
     for needed in check.after:
         if status.get(needed, Status.PASS) not in (Status.PASS, Status.WARN):
             return [Result(Status.SKIP, f"says nothing without {needed}")]
+    results: list[Result] = []
     try:
         outcome = check.run(facts, options)
-        results = [outcome] if isinstance(outcome, Result) else list(outcome)
+        for result in [outcome] if isinstance(outcome, Result) else outcome:
+            results.append(result)  # noqa: PERF402 - what was found before a fact was missing is kept
     except Skip as skip:
-        return [Result(Status.SKIP, str(skip))]
+        return [*results, Result(Status.SKIP, str(skip))]
     except Missing as missing:
         evidence = (Evidence(missing.source, missing.reason),) if missing.source else ()
-        return [Result(Status.UNKNOWN, missing.reason, evidence=evidence)]
+        return [*results, Result(Status.UNKNOWN, missing.reason, evidence=evidence)]
     return results or [Result(Status.PASS, "")]

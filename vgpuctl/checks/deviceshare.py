@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import msgspec
+
 from vgpuctl.checks.check import Check, Evidence, Options, Result, Skip, Status, Where
 from vgpuctl.checks.config import CONTEXT, scheduler_looks_at, text_findings, text_results
 from vgpuctl.model import pool
@@ -111,6 +113,11 @@ def _owner(finding: Finding) -> str:
     return _SCHEDULER_RULES.get(finding.rule, _DEFAULT)
 
 
+def _weighed(finding: Finding) -> Finding:
+    """A file may say that vGPU is off; a pool for which it is off has none."""
+    return msgspec.structs.replace(finding, severity=Severity.ERROR) if finding.rule == "vgpu-off" else finding
+
+
 def _of_scheduler(check: str) -> Callable[[Facts, Options], Iterator[Result]]:
     """A check that is some of the scheduler configuration's rules."""
 
@@ -118,9 +125,8 @@ def _of_scheduler(check: str) -> Callable[[Facts, Options], Iterator[Result]]:
         text = pool.scheduler_config(facts)
         if text is None:
             raise Skip("no configuration of the scheduler was found")
-        yield from text_results(
-            text, [found for found in text_findings(facts, text, SCHEDULER) if _owner(found) == check]
-        )
+        found = [finding for finding in text_findings(facts, text, SCHEDULER) if _owner(finding) == check]
+        yield from text_results(text, [_weighed(finding) for finding in found])
 
     return run
 

@@ -210,7 +210,7 @@ def _trouble(key: str, value: Any, gpu: GpuNode | None) -> tuple[str, str] | Non
         return "the filter has no effect: it is no mapping, and the whole file is dropped", '{"uuid": [], "index": []}'
     unknown = [name for name in value if name.lower() not in ("uuid", "index")]
     uuids, indexes = _get(value, "uuid") or [], _get(value, "index") or []
-    if not _all(uuids, str) or not _all(indexes, int):
+    if not _all(uuids, str) or not _all(indexes, int) or any(index < 0 for index in indexes):
         return (
             "the filter has no effect: uuid takes texts and index numbers, and the whole file is dropped",
             f"write {_plain(value)}",
@@ -227,7 +227,7 @@ def _trouble(key: str, value: Any, gpu: GpuNode | None) -> tuple[str, str] | Non
     out = {index for index in indexes if total is not None and 0 <= index < total}
     if total is not None and out and len(gpu.cards) > total - len(out):
         return "cards are filtered out, but all are still registered", "the filter is newer than the plugin"
-    wrong = [str(index) for index in indexes if index < 0 or (total is not None and index >= total)]
+    wrong = [str(index) for index in indexes if total is not None and index >= total]
     wrong += [uuid for uuid in uuids if not uuid.startswith(("GPU-", "MIG-"))]
     if wrong:
         return (

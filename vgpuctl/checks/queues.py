@@ -125,10 +125,10 @@ CHECKS = (
         "Queues are open and their amounts fit to each other and to the pool",
         "volcano",
         Status.FAIL,
-        (Part.QUEUES, Part.NODES),
+        (Part.QUEUES,),
         (Where.API,),
         queue_state,
-        also=(Part.CONFIGMAPS, Part.PODS, Part.DEPLOYMENTS),
+        also=(Part.NODES, Part.CONFIGMAPS, Part.PODS, Part.DEPLOYMENTS),
         explain="The API server stores any amounts. Guarantees above the pool make older schedulers panic and newer "
         "ones starve every queue that has no guarantee.",
     ),

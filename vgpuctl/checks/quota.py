@@ -150,10 +150,10 @@ CHECKS = (
         "Quotas on memory and cores meet pods of one vGPU per container",
         "quota",
         Status.WARN,
-        (Part.QUOTAS, Part.PODS),
+        (Part.QUOTAS,),
         (Where.API,),
         multi,
-        also=(Part.CONFIGMAPS,),
+        also=(Part.PODS, Part.CONFIGMAPS),
     ),
     Check(
         "quota-units",
