@@ -36,45 +36,50 @@ source {resources.path("completions/vgpuctl.bash")}
 COMP_LINE={_quote(line)}; COMP_POINT=${{#COMP_LINE}}
 COMP_WORDS=({line.replace("=", " = ")}); [[ $COMP_LINE == *' ' ]] && COMP_WORDS+=('')
 COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
-compopt() {{ COMPREPLY=($(compgen -f -- "$cur" | tr ' ' '\\001')); }}
+fallback=; compopt() {{ fallback=$2; }}
 _vgpuctl
-printf '%s\\n' "${{COMPREPLY[@]}}" | tr '\\001' ' '
+printf '%s\\n' "${{COMPREPLY[@]}}"
+[[ ${{#COMPREPLY[@]}} == 0 && $fallback == default ]] && compgen -f -- "${{COMP_WORDS[COMP_CWORD]}}"
+true
 """
     return _lines(["bash", "--norc", "-c", script], folder)
 
 
 def _zsh(line: str, folder: Path) -> set[str]:
     """Runs zsh's completion in a pseudo terminal and reads the matches that it would insert."""
-    script = f"""
-autoload -Uz compinit; compinit -u -d {folder}/.zcompdump
+    matches, ready, done = folder / "matches", folder / "ready", folder / "done"
+    matches.write_text("")
+    rc = folder / "rc.zsh"
+    rc.write_text(f"""
+autoload -Uz compinit; compinit -D -u
 source {resources.path("completions/_vgpuctl")}
-zmodload zsh/zutil
 compadd() {{
-  local -A apre hpre; local -a dscr opts; local -a matches
+  local -a matches
   if [[ ${{@[1,(i)(-|--)]}} == *-(O|A|D)\\ * ]]; then builtin compadd "$@"; return; fi
   builtin compadd -A matches "$@"
-  print -rl -- $matches >>$OUT_FILE
+  print -rl -- $matches >>{matches}
   return 1
 }}
-_probe() {{ _main_complete; BUFFER=; zle accept-line }}
+_probe() {{ _main_complete; : >{done} }}
 zle -C probe complete-word _probe
 bindkey '^X' probe
-"""
-    rc = folder / "rc.zsh"
-    rc.write_text(script)
-    matches = folder / "matches"
-    matches.write_text("")
+: >{ready}
+""")
     driver = """
 zmodload zsh/zpty
+wait_for() { for ((i = 0; i < 300; i++)); do [[ -e $1 ]] && return; sleep 0.1; done; exit 3 }
 zpty -b z zsh -f -i
-zpty -w z "source $RC; print -r READY"
-zpty -r -t z out '*READY*READY*' 2>/dev/null || { sleep 1.5 }
+zpty -w z "source $RC"
+wait_for $READY
 zpty -w -n z "$LINE"$'\\x18'
-sleep 1.2
+wait_for $DONE
 zpty -d z
 """
-    env = {**os.environ, "RC": str(rc), "LINE": line, "OUT_FILE": str(matches), "TERM": "xterm"}
-    subprocess.run(["zsh", "-f", "-c", driver], cwd=folder, env=env, timeout=30, check=False, capture_output=True)
+    env = {**os.environ, "RC": str(rc), "LINE": line, "READY": str(ready), "DONE": str(done), "TERM": "xterm"}
+    ended = subprocess.run(
+        ["zsh", "-f", "-c", driver], cwd=folder, env=env, timeout=70, check=False, capture_output=True
+    )
+    assert ended.returncode == 0, "zsh did not finish the completion"
     return {word.replace("\\ ", " ") for word in matches.read_text().splitlines() if word}
 
 

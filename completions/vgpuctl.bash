@@ -1,0 +1,87 @@
+# bash completion for vgpuctl; generated, do not edit
+_vgpuctl_value() {
+  case "$1" in
+    ':--kubeconfig'|':--from'|'doctor:--kubeconfig'|'doctor:--from'|'top:--kubeconfig'|'top:--from'|'pod lint:--kubeconfig'|'pod lint:--from'|'config generate:--kubeconfig'|'config generate:--from'|'config validate:--kubeconfig'|'config validate:--from'|'quota set:--kubeconfig'|'quota list:--kubeconfig'|'quota list:--from'|'quota delete:--kubeconfig'|'quota apply:-f'|'quota apply:--filename'|'quota apply:--kubeconfig'|'quota export:--kubeconfig'|'quota export:--from'|'quota lint:--kubeconfig'|'quota lint:--from') compopt -o default 2>/dev/null; return ;;
+    ':--context'|':--cluster'|':--user'|':--as'|':--as-group'|':-n'|':--namespace'|':-l'|':--selector'|':--request-timeout'|':-o'|':--output'|'doctor:--only'|'doctor:--skip'|'doctor:--dry-run'|'doctor:--cuda'|'doctor:--wait'|'doctor:--explain'|'doctor:--context'|'doctor:--cluster'|'doctor:--user'|'doctor:--as'|'doctor:--as-group'|'doctor:-n'|'doctor:--namespace'|'doctor:-l'|'doctor:--selector'|'doctor:--request-timeout'|'top:--interval'|'top:--group'|'top:--sort'|'top:--node'|'top:--queue'|'top:--context'|'top:--cluster'|'top:--user'|'top:--as'|'top:--as-group'|'top:-n'|'top:--namespace'|'top:-l'|'top:--selector'|'top:--request-timeout'|'run:--memory'|'run:--cores'|'run:--gpu'|'run:--simulate'|'pod lint:--volcano-version'|'pod lint:--factor'|'pod lint:--gpus'|'pod lint:--context'|'pod lint:--cluster'|'pod lint:--user'|'pod lint:--as'|'pod lint:--as-group'|'pod lint:-n'|'pod lint:--namespace'|'pod lint:-l'|'pod lint:--selector'|'pod lint:--request-timeout'|'config generate:--gpus'|'config generate:--context'|'config generate:--cluster'|'config generate:--user'|'config generate:--as'|'config generate:--as-group'|'config generate:-n'|'config generate:--namespace'|'config generate:-l'|'config generate:--selector'|'config generate:--request-timeout'|'config validate:--volcano-version'|'config validate:--factor'|'config validate:--gpus'|'config validate:--context'|'config validate:--cluster'|'config validate:--user'|'config validate:--as'|'config validate:--as-group'|'config validate:-n'|'config validate:--namespace'|'config validate:-l'|'config validate:--selector'|'config validate:--request-timeout'|'quota set:--memory'|'quota set:--cores'|'quota set:--priority'|'quota set:--queue'|'quota set:--guarantee'|'quota set:--dry-run'|'quota set:--timeout'|'quota set:--context'|'quota set:--cluster'|'quota set:--user'|'quota set:--as'|'quota set:--as-group'|'quota set:-n'|'quota set:--namespace'|'quota set:-l'|'quota set:--selector'|'quota set:--request-timeout'|'quota list:--context'|'quota list:--cluster'|'quota list:--user'|'quota list:--as'|'quota list:--as-group'|'quota list:-n'|'quota list:--namespace'|'quota list:-l'|'quota list:--selector'|'quota list:--request-timeout'|'quota delete:--dry-run'|'quota delete:--context'|'quota delete:--cluster'|'quota delete:--user'|'quota delete:--as'|'quota delete:--as-group'|'quota delete:-n'|'quota delete:--namespace'|'quota delete:-l'|'quota delete:--selector'|'quota delete:--request-timeout'|'quota apply:--dry-run'|'quota apply:--timeout'|'quota apply:--context'|'quota apply:--cluster'|'quota apply:--user'|'quota apply:--as'|'quota apply:--as-group'|'quota apply:-n'|'quota apply:--namespace'|'quota apply:-l'|'quota apply:--selector'|'quota apply:--request-timeout'|'quota export:--context'|'quota export:--cluster'|'quota export:--user'|'quota export:--as'|'quota export:--as-group'|'quota export:-n'|'quota export:--namespace'|'quota export:-l'|'quota export:--selector'|'quota export:--request-timeout'|'quota lint:--volcano-version'|'quota lint:--factor'|'quota lint:--gpus'|'quota lint:--context'|'quota lint:--cluster'|'quota lint:--user'|'quota lint:--as'|'quota lint:--as-group'|'quota lint:-n'|'quota lint:--namespace'|'quota lint:-l'|'quota lint:--selector'|'quota lint:--request-timeout') return ;;
+    ':--root'|'doctor:--root'|'top:--root'|'pod lint:--root'|'config generate:--root'|'config validate:--root'|'quota list:--root'|'quota export:--root'|'quota lint:--root') compopt -o dirnames 2>/dev/null; return ;;
+    ':--fail-on'|'doctor:--fail-on'|'top:--fail-on'|'pod lint:--fail-on'|'config generate:--fail-on'|'config validate:--fail-on'|'config schema:--fail-on'|'quota set:--fail-on'|'quota list:--fail-on'|'quota delete:--fail-on'|'quota apply:--fail-on'|'quota export:--fail-on'|'quota lint:--fail-on'|'version:--fail-on') COMPREPLY=($(compgen -W "error warn" -- "$cur")); return ;;
+    'doctor:-o'|'doctor:--output') COMPREPLY=($(compgen -W "table wide short json yaml csv junit name" -- "$cur")); return ;;
+    'top:-o'|'top:--output'|'pod lint:-o'|'pod lint:--output'|'quota list:-o'|'quota list:--output'|'quota lint:-o'|'quota lint:--output') COMPREPLY=($(compgen -W "table wide json yaml csv name" -- "$cur")); return ;;
+    'config generate:--profile') COMPREPLY=($(compgen -W "training inference development" -- "$cur")); return ;;
+    'config generate:--for') COMPREPLY=($(compgen -W "all device-config node-config scheduler" -- "$cur")); return ;;
+    'config generate:-o'|'config generate:--output'|'quota export:-o'|'quota export:--output') COMPREPLY=($(compgen -W "yaml json" -- "$cur")); return ;;
+    'config validate:--kind') COMPREPLY=($(compgen -W "device-config node-config scheduler" -- "$cur")); return ;;
+    'config validate:-o'|'config validate:--output') COMPREPLY=($(compgen -W "table wide json yaml junit csv name" -- "$cur")); return ;;
+    'config schema:-o'|'config schema:--output') COMPREPLY=($(compgen -W "json" -- "$cur")); return ;;
+    'quota set:-o'|'quota set:--output'|'quota delete:-o'|'quota delete:--output'|'quota apply:-o'|'quota apply:--output') COMPREPLY=($(compgen -W "table wide json yaml name" -- "$cur")); return ;;
+    'version:-o'|'version:--output') COMPREPLY=($(compgen -W "table json yaml" -- "$cur")); return ;;
+    *) return 1 ;;
+  esac
+}
+_vgpuctl() {
+  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} path= words= flags= word i
+  COMPREPLY=()
+  if [[ $cur == "=" ]]; then cur=; elif [[ $prev == "=" ]]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    word=${COMP_WORDS[i]}
+    case "$word" in -*|=) ;; *)
+      case "${path:+$path }$word" in
+        doctor|top|run|pod|'pod lint'|config|'config generate'|'config validate'|'config schema'|quota|'quota set'|'quota list'|'quota delete'|'quota apply'|'quota export'|'quota lint'|completion|version) path="${path:+$path }$word" ;;
+      esac ;;
+    esac
+  done
+  _vgpuctl_value "$path:$prev" && return
+  case "$path" in
+    '') words='doctor top run pod config quota completion version' ;;
+    doctor) words='' ;;
+    top) words='' ;;
+    run) words='' ;;
+    pod) words=lint ;;
+    'pod lint') words='' ;;
+    config) words='generate validate schema' ;;
+    'config generate') words='' ;;
+    'config validate') words='' ;;
+    'config schema') words='device-config node-config scheduler' ;;
+    quota) words='set list delete apply export lint' ;;
+    'quota set') words='' ;;
+    'quota list') words='' ;;
+    'quota delete') words='' ;;
+    'quota apply') words='' ;;
+    'quota export') words='' ;;
+    'quota lint') words='' ;;
+    completion) words='bash zsh fish' ;;
+    version) words='' ;;
+  esac
+  case "$path" in
+    '') flags='--kubeconfig --context --cluster --user --as --as-group -n --namespace -A --all-namespaces -l --selector --request-timeout --from --demo --local --root -o --output --ascii --fail-on' ;;
+    doctor) flags='--only --skip --fix --dry-run -y --yes --cuda --wait --list --explain --kubeconfig --context --cluster --user --as --as-group -n --namespace -A --all-namespaces -l --selector --request-timeout --from --demo --local --root -o --output --ascii --fail-on' ;;
+    top) flags='--once --interval --group --sort --node --queue -w --watch --kubeconfig --context --cluster --user --as --as-group -n --namespace -A --all-namespaces -l --selector --request-timeout --from --demo --local --root -o --output --ascii --fail-on' ;;
+    run) flags='--memory --cores --gpu --simulate' ;;
+    pod) flags='' ;;
+    'pod lint') flags='--live --volcano-version --factor --gpus --kubeconfig --context --cluster --user --as --as-group -n --namespace -A --all-namespaces -l --selector --request-timeout --from --demo --local --root -o --output --ascii --fail-on' ;;
+    config) flags='' ;;
+    'config generate') flags='--profile --for --gpus --kubeconfig --context --cluster --user --as --as-group -n --namespace -A --all-namespaces -l --selector --request-timeout --from --demo --local --root -o --output --ascii --fail-on' ;;
+    'config validate') flags='--live --kind --volcano-version --factor --gpus --kubeconfig --context --cluster --user --as --as-group -n --namespace -A --all-namespaces -l --selector --request-timeout --from --demo --local --root -o --output --ascii --fail-on' ;;
+    'config schema') flags='-o --output --ascii --fail-on' ;;
+    quota) flags='' ;;
+    'quota set') flags='--memory --cores --priority --queue --guarantee --dry-run -y --yes --timeout --force-conflicts --kubeconfig --context --cluster --user --as --as-group -n --namespace -A --all-namespaces -l --selector --request-timeout -o --output --ascii --fail-on' ;;
+    'quota list') flags='--kubeconfig --context --cluster --user --as --as-group -n --namespace -A --all-namespaces -l --selector --request-timeout --from --demo --local --root -o --output --ascii --fail-on' ;;
+    'quota delete') flags='--dry-run -y --yes --kubeconfig --context --cluster --user --as --as-group -n --namespace -A --all-namespaces -l --selector --request-timeout -o --output --ascii --fail-on' ;;
+    'quota apply') flags='-f --filename --dry-run -y --yes --timeout --force-conflicts --kubeconfig --context --cluster --user --as --as-group -n --namespace -A --all-namespaces -l --selector --request-timeout -o --output --ascii --fail-on' ;;
+    'quota export') flags='--kubeconfig --context --cluster --user --as --as-group -n --namespace -A --all-namespaces -l --selector --request-timeout --from --demo --local --root -o --output --ascii --fail-on' ;;
+    'quota lint') flags='--live --volcano-version --factor --gpus --kubeconfig --context --cluster --user --as --as-group -n --namespace -A --all-namespaces -l --selector --request-timeout --from --demo --local --root -o --output --ascii --fail-on' ;;
+    completion) flags='' ;;
+    version) flags='-o --output --ascii --fail-on' ;;
+  esac
+  case "$path" in
+    'pod lint') compopt -o default 2>/dev/null ;;
+    'config validate') compopt -o default 2>/dev/null ;;
+    'quota lint') compopt -o default 2>/dev/null ;;
+  esac
+  if [[ $cur == -* ]]; then
+    COMPREPLY=($(compgen -W "$flags" -- "$cur"))
+  else
+    COMPREPLY=($(compgen -W "$words" -- "$cur"))
+  fi
+}
+complete -F _vgpuctl vgpuctl
