@@ -61,8 +61,12 @@ class Block:
     text: str
     rows: tuple[tuple[int, int], ...]
 
+    @cached_property
+    def lines(self) -> Lines:
+        return Lines(self.text)
+
     def at(self, offset: int) -> Position:
-        inner = Lines(self.text).at(offset)
+        inner = self.lines.at(offset)
         line, shift = self.rows[min(inner.line, len(self.rows)) - 1]
         return Position(line, inner.column + shift)
 

@@ -1,4 +1,3 @@
-
 """The node config: strict JSON, keys in any case, and what applies to no node."""
 
 from __future__ import annotations

@@ -84,21 +84,20 @@ def _holds(manifest: Manifest, context: Context) -> tuple[Kind | None, Entry | N
     """The kind of a ConfigMap and the entry of its data that is meant: by name, by data key, by content."""
     data = manifest.root.get("data")
     entries = list(data) if isinstance(data, Mapping) else []
-    contents = {entry.name: _content(entry) for entry in entries}
     kind = _by_name(manifest.name, context)
     if kind is None:
         keys = {entry.name for entry in entries}
         kind = next((kind for kind in (DEVICE, SCHEDULER) if kind.data_key in keys), None)
     if kind is None:
-        kind = next((found for found in contents.values() if found), None)
+        kind = next((found for entry in entries if (found := _content(entry))), None)
     if kind is None:
         names = {k.configmap(context): k for k in KINDS.values() if k.configmap(context)}
         kind = names.get(near(manifest.name, names)) if manifest.name else None
     if kind is None:
         return None, None
     exact = next((entry for entry in entries if entry.name == kind.data_key), None)
-    meant = next((entry for entry in entries if contents[entry.name] is kind), None)
-    return kind, exact or meant or (entries[0] if entries else None)
+    meant = exact or next((entry for entry in entries if _content(entry) is kind), None)
+    return kind, meant or (entries[0] if entries else None)
 
 
 def _by_name(name: str, context: Context) -> Kind | None:

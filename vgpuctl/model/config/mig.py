@@ -61,6 +61,11 @@ def _table() -> _Table:
     return msgspec.convert(yaml.load(resources.text("templates/mig-geometries.yaml"), loader), _Table)
 
 
+def all_families() -> list[Family]:
+    """Every family of the table, in its order."""
+    return _table().families
+
+
 def families(model: str) -> list[Family]:
     """The families that a model's name, or a part of one, may belong to: several for `A100` alone, none if unknown."""
     words = _words(model)
