@@ -53,6 +53,17 @@ struct nvml_utilization {
   uint32_t gpu, memory;
 };
 
+enum { NVML_GPU_UTILIZATION_SAMPLES = 1 };
+
+struct nvml_sample {
+  uint64_t time;
+  union {
+    double real;
+    uint32_t number;
+    uint64_t bits;
+  } value;
+};
+
 struct nvml_utilization_sample {
   uint32_t pid;
   uint64_t time; /* microseconds */

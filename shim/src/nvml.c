@@ -173,6 +173,15 @@ nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, struct nvml_util
   return result;
 }
 
+nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, int type, unsigned long long since, int *value_type, unsigned *count,
+                                  struct nvml_sample *samples) {
+  nvmlReturn_t result = NEXT(nvmlDeviceGetSamples)(device, type, since, value_type, count, samples);
+  if (result != NVML_SUCCESS || type != NVML_GPU_UTILIZATION_SAMPLES || !samples || driver_inside || !settings_get()->active) return result;
+  int card = card_of_nvml(device), percent = card == CARD_NONE ? -1 : busy_percent(card, device);
+  for (unsigned i = 0; percent >= 0 && i < *count; i++) samples[i].value.bits = (uint64_t)percent;
+  return result;
+}
+
 static nvmlReturn_t started(nvmlReturn_t result) {
   if (result == NVML_SUCCESS && !driver_inside && settings_get()->active) smi_prepare();
   return result;

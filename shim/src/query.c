@@ -2,6 +2,7 @@
 #include "card.h"
 #include "claim.h"
 #include "driver.h"
+#include "graph.h"
 #include "measure.h"
 #include "pool.h"
 #include "process.h"
@@ -13,7 +14,8 @@ CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
   int card = result == CUDA_SUCCESS ? card_current() : CARD_NONE;
   struct view view;
   if (card != CARD_NONE) {
-    pool_settled();
+    pool_refresh(card);
+    graph_refresh(card);
     measure_for_query(card);
   }
   if (!view_of(card, &view)) return result;
