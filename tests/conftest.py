@@ -8,8 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 pytest_plugins = ["tests.cluster.plugin"]
+
+# A busy machine is no reason to fail; what hangs is caught by the run as a whole.
+settings.register_profile("vgpuctl", deadline=None)
+settings.load_profile("vgpuctl")
 
 _GOLDEN = Path(__file__).parent / "golden"
 _FOREIGN = ("KUBECONFIG", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "TERM", "XDG_CONFIG_HOME")

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from typing import Annotated
 
-import msgspec
 import typer
 
 from vgpuctl.cli.options import CONNECTION, OUTPUT, SOURCE, new_app, shared
@@ -19,6 +18,7 @@ from vgpuctl.model.reading import Missing
 from vgpuctl.model.selector import selector
 from vgpuctl.model.usage.arrange import GROUPS, arrange
 from vgpuctl.model.usage.order import SORTS, sort_keys
+from vgpuctl.render.json import line
 from vgpuctl.tasks.top import Picture, Wanted, read, watched
 
 app = new_app()
@@ -93,7 +93,7 @@ def _lines(take: Callable[[], Picture], interval: float, group: str, sort: str) 
         except Missing as missing:
             note(f"not read: {missing.reason}")
         else:
-            write(msgspec.json.encode(arrange(picture.holdings, group, sort, picture.wanted)).decode() + "\n")
+            write(line(arrange(picture.holdings, group, sort, picture.wanted)) + "\n")
         time.sleep(max(interval - (time.monotonic() - began), 0.05))
 
 

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import yaml
 
 from vgpuctl.model.output import Output
 from vgpuctl.render.terminal import Terminal
+from vgpuctl.render.text import escaped, valid
+
+
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+    """Quotes texts that hold characters to be escaped, since only quoted ones can be."""
+
+
+def _text(dumper: Any, text: str) -> Any:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if text.isprintable() else '"')
+
+
+_Dumper.add_representer(str, _text)
 
 
 def render(output: Output, terminal: Terminal) -> str:
-    return str(yaml.safe_dump(msgspec.to_builtins(output), sort_keys=False, allow_unicode=True, width=1000))
+    content = valid(msgspec.to_builtins(output))
+    return escaped(str(yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1000)))

@@ -35,15 +35,14 @@ def group_row(level: Level, vgpus: list[Row], holdings: Holdings, identity: obje
     cores, cores_partial = add([row.cores_used for row in running])
     kernels = [row.last_kernel for row in vgpus if row.last_kernel is not None]
     ages = [row.at for row in vgpus if row.at is not None]
-    none = not vgpus and holdings.whole
     values: dict[str, Any] = {
         "vgpus": sum(row.vgpus or 0 for row in vgpus),
-        "memory_used": 0 if none else memory,
+        "memory_used": memory,
         "memory_allocated": add([row.memory_allocated for row in vgpus])[0] if vgpus else 0,
         "memory_units": add([row.memory_units for row in vgpus])[0] if vgpus else 0,
         "memory_limit": _all([row.memory_limit for row in vgpus]),
         "memory_partial": memory_partial and memory is not None,
-        "cores_used": 0.0 if none else cores,
+        "cores_used": cores,
         "cores_limit": _all([row.cores_limit for row in vgpus]),
         "cores_allocated": add([row.cores_allocated for row in vgpus])[0] if vgpus else 0.0,
         "cores_partial": cores_partial and cores is not None,
@@ -57,6 +56,8 @@ def group_row(level: Level, vgpus: list[Row], holdings: Holdings, identity: obje
     if place is not None:
         if place.memory_used is not None:
             values |= {"memory_used": place.memory_used, "memory_partial": False}
+            if not vgpus and holdings.whole:
+                values["cores_used"] = 0.0
         if place.state != "ready" or level == "node":
             values["state"] = place.state
         elif not vgpus:
