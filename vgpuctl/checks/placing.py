@@ -10,6 +10,7 @@ from vgpuctl.checks.check import Check, Evidence, Options, Result, Skip, Status,
 from vgpuctl.model import kube, pool
 from vgpuctl.model.document import Document, read_json
 from vgpuctl.model.facts import Facts, Part
+from vgpuctl.model.host import Host, Sockets
 from vgpuctl.model.manifest import near
 from vgpuctl.model.pool import GpuNode
 
@@ -29,7 +30,7 @@ def socket_directory(facts: Facts, options: Options) -> Iterator[Result]:
     host = facts.host.value
     if host is None or host.sockets.value is None:
         raise Skip("the kubelet's sockets can be read on a node only")
-    kubelet = next((item for item in host.sockets.value if "kubelet.sock" in item.names), None)
+    kubelet = _kubelet_directory(host, host.sockets.value)
     if kubelet is None:
         raise Skip(f"no kubelet.sock in {share.some(item.path for item in host.sockets.value)}")
     for item in pool.plugin_daemonsets(facts):
@@ -57,6 +58,13 @@ def socket_directory(facts: Facts, options: Options) -> Iterator[Result]:
             (*evidence, *(Evidence(host.name, f"the plugin's sockets lie in {other}") for other in others)),
             f"hostPath {kubelet.path} in the DaemonSet",
         )
+
+
+def _kubelet_directory(host: Host, found: tuple[Sockets, ...]) -> Sockets | None:
+    """Where kubelet.sock lies; where it was not recorded, the directory below the kubelet's root."""
+    root = host.kubelet.map(lambda kubelet: f"{kubelet.root}/device-plugins").value
+    seen = next((item for item in found if "kubelet.sock" in item.names), None)
+    return seen or next((item for item in found if item.path == root), None)
 
 
 def _host_path(spec: kube.PodSpec, inside: str) -> str | None:
@@ -162,6 +170,7 @@ def filter_devices(facts: Facts, options: Options) -> Iterator[Result]:
     if not entries:
         raise Skip("the node configuration names no node")
     gpus = {gpu.name: gpu for gpu in pool.gpu_nodes(facts)}
+    known = {node.metadata.name for node in facts.nodes.need()}
     filtered = 0
     for entry in entries:
         name = str(_get(entry, "name") or "")
@@ -170,10 +179,19 @@ def filter_devices(facts: Facts, options: Options) -> Iterator[Result]:
             continue
         filtered += 1
         gpu = gpus.get(name)
+        if name not in known:
+            yield Result(
+                Status.FAIL,
+                "the filter has no effect: no node has this name",
+                f"Node {name}",
+                (Evidence(config.place, f"{name}: {key} {value}"), Evidence("Nodes", share.some(sorted(known)))),
+                f"name it as the cluster does{f', {meant}' if (meant := near(name, known)) else ''}",
+            )
+            continue
         evidence: list[Evidence] = [Evidence(config.place, f"{name}: {key} {value}")]
         if gpu is not None:
             evidence.append(Evidence(share.node_subject(gpu), f"{share.count(len(gpu.cards), 'card')} registered"))
-        trouble = _trouble(key, value, gpu)
+        trouble = _trouble(key, value, gpu, _physical(facts, gpu, len(gpus)) if gpu else None)
         if trouble:
             summary, remedy = trouble
             yield Result(
@@ -202,7 +220,7 @@ def _filter(entry: Mapping[str, Any]) -> tuple[str, Any]:
     return (keys[-1], entry[keys[-1]]) if keys else ("", None)
 
 
-def _trouble(key: str, value: Any, gpu: GpuNode | None) -> tuple[str, str] | None:
+def _trouble(key: str, value: Any, gpu: GpuNode | None, total: int | None) -> tuple[str, str] | None:
     """Why a filter has no effect, and what to write."""
     if key.lower() != "filterdevices":
         return f"the filter has no effect: {key} is not a key that is read", f'write "filterdevices": {_plain(value)}'
@@ -223,7 +241,6 @@ def _trouble(key: str, value: Any, gpu: GpuNode | None) -> tuple[str, str] | Non
     still = [uuid for uuid in uuids if uuid in registered]
     if still:
         return f"{share.some(still)} is filtered out, but still registered", "the filter is newer than the plugin"
-    total = _physical(gpu)
     out = {index for index in indexes if total is not None and 0 <= index < total}
     if total is not None and out and len(gpu.cards) > total - len(out):
         return "cards are filtered out, but all are still registered", "the filter is newer than the plugin"
@@ -241,8 +258,11 @@ def _all(values: Any, kind: type) -> bool:
     return isinstance(values, list) and all(type(value) is kind for value in values)
 
 
-def _physical(gpu: GpuNode) -> int | None:
-    """The number of cards in the node, where NVIDIA's feature discovery tells it."""
+def _physical(facts: Facts, gpu: GpuNode, nodes: int) -> int | None:
+    """The number of cards in a node, where the machine itself or NVIDIA's feature discovery tells it."""
+    host = facts.host.value
+    if host is not None and host.uuids.value and (host.name == gpu.name or nodes == 1):
+        return len(host.uuids.value)
     text = gpu.node.metadata.label("nvidia.com/gpu.count") or ""
     return int(text) if text.isdigit() else None
 
@@ -277,6 +297,7 @@ CHECKS = (
         (Part.NODES, Part.CONFIGMAPS),
         (Where.API,),
         filter_devices,
+        also=(Part.HOST,),
         explain="A misspelt key or a wrong type in filterdevices is ignored without a message.",
     ),
     Check(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from typing import Any
 
 from vgpuctl.checks import share
 from vgpuctl.checks.check import Check, Evidence, Options, Result, Skip, Status, Where
 from vgpuctl.model import kube, pool
 from vgpuctl.model.facts import Facts, Part
-from vgpuctl.model.quantity import integer
+from vgpuctl.model.quantity import quantity
 from vgpuctl.model.version_number import VersionNumber
 
 
@@ -46,8 +48,8 @@ def _order(queue: kube.Queue, subject: str) -> Iterator[Result]:
                         Status.FAIL,
                         f"{lower} is above {upper}",
                         subject,
-                        (Evidence(subject, f"{name}: {lower} {less[name]}, {upper} {more[name]}"),),
-                        f"lower {lower} to {more[name]} or less, or raise {upper}",
+                        (Evidence(subject, f"{name}: {lower} {_shown(less[name])}, {upper} {_shown(more[name])}"),),
+                        f"lower {lower} to {_shown(more[name])} or less, or raise {upper}",
                     )
     guarantee = spec.guarantee
     if guarantee and "resource" not in guarantee:
@@ -62,21 +64,19 @@ def _order(queue: kube.Queue, subject: str) -> Iterator[Result]:
 
 def _guarantees(facts: Facts, queues: tuple[kube.Queue, ...]) -> Iterator[Result]:
     """Guarantees that sum to more than the pool starve every queue without one."""
-    sums: dict[str, int] = {}
+    sums: dict[str, Fraction] = {}
     children = {queue.spec.parent for queue in queues if queue.spec.parent}
-    leaves = [queue for queue in queues if queue.metadata.name not in children or not _guarantee(queue.spec)]
+    leaves = [queue for queue in queues if queue.metadata.name not in children]
     for queue in leaves:
         for name, number in _guarantee(queue.spec).items():
-            sums[name] = sums.get(name, 0) + number
-    gpu = {name for name in sums if name in pool.resource_names(facts).all}
-    if not gpu:
-        return
-    for name in sorted(gpu):
-        have = sum(pool.amount(node.status.allocatable, name) for node in facts.nodes.need())
+            sums[name] = sums.get(name, Fraction()) + number
+    for name in sorted(sums):
+        offered = (_amounts(node.status.allocatable).get(name, Fraction()) for node in facts.nodes.need())
+        have = sum(offered, Fraction())
         if sums[name] <= have:
             continue
         parts = ", ".join(
-            f"{queue.metadata.name} {_guarantee(queue.spec)[name]}"
+            f"{queue.metadata.name} {_shown(_guarantee(queue.spec)[name])}"
             for queue in leaves
             if name in _guarantee(queue.spec)
         )
@@ -92,11 +92,11 @@ def _guarantees(facts: Facts, queues: tuple[kube.Queue, ...]) -> Iterator[Result
             Status.FAIL,
             f"guarantees of {name} sum to more than the pool has: {effect}",
             evidence=(
-                Evidence("Queues", f"guarantees sum to {sums[name]}: {parts}"),
-                Evidence("Nodes", f"allocatable {have}"),
+                Evidence("Queues", f"guarantees sum to {_shown(sums[name])}: {parts}"),
+                Evidence("Nodes", f"allocatable {_shown(have)}"),
                 *_crashing(facts),
             ),
-            remedy=f"lower the guarantee of queue {biggest.metadata.name} to at most {max(rest, 0)}",
+            remedy=f"lower the guarantee of queue {biggest.metadata.name} to at most {_shown(max(rest, Fraction()))}",
         )
 
 
@@ -108,15 +108,21 @@ def _crashing(facts: Facts) -> Iterator[Evidence]:
                     yield Evidence(share.pod_subject(pod), f"{status.restart_count} restarts")
 
 
-def _guarantee(spec: kube.QueueSpec) -> dict[str, int]:
+def _guarantee(spec: kube.QueueSpec) -> dict[str, Fraction]:
     return _amounts((spec.guarantee or {}).get("resource"))
 
 
-def _amounts(values: Any) -> dict[str, int]:
-    """The whole numbers of a resource list; what is no quantity is left out."""
-    if not isinstance(values, Mapping):
-        return {}
-    return {str(name): number for name, value in values.items() if (number := integer(value)) is not None}
+def _amounts(values: Any) -> dict[str, Fraction]:
+    """The amounts of a resource list; what is no quantity is left out."""
+    found: dict[str, Fraction] = {}
+    for name, value in values.items() if isinstance(values, Mapping) else ():
+        with contextlib.suppress(ValueError):
+            found[str(name)] = quantity(value).value
+    return found
+
+
+def _shown(value: Fraction) -> str:
+    return str(value) if value.denominator == 1 else f"{float(value):g}"
 
 
 CHECKS = (

@@ -5,10 +5,17 @@ from __future__ import annotations
 import pytest
 
 from tests.unit import pools
-from tests.unit.illness import Case, add, annotate, daemonset, each, filtered, image, nodes, offer, only, run
+from tests.unit.illness import Case, add, annotate, daemonset, each, filtered, image, nodes, offer, only, run, text
 from tests.unit.pools import first_uuid, register, waiting
 
 CASES = (
+    Case(
+        "filter-devices",
+        "no such node",
+        text("node-config", '{"nodeconfig": [{"name": "gpu-9", "filterdevices": {"index": [0]}}]}'),
+        "fail",
+        ("no node has this name", "gpu-1, gpu-2"),
+    ),
     Case(
         "nodes",
         "not ready",
