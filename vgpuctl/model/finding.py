@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from enum import Enum
 
-import msgspec
-
 from vgpuctl.model.output import Item, Output
 
 
@@ -58,10 +56,3 @@ class Checked(Item, frozen=True, kw_only=True):
 
     file: str
     subject: str
-
-
-class RuleInfo(msgspec.Struct, frozen=True):
-    """A rule of a table: its id, and one sentence for the documentation on why it exists."""
-
-    id: str
-    why: str

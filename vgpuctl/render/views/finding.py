@@ -38,7 +38,9 @@ def _lines(output: Findings, terminal: Terminal, wide: bool) -> Iterator[str]:
     for finding in output.findings:
         level = paint(finding.severity.value, STYLES[finding.severity], terminal)
         head = paint(plain(place(finding), terminal), "strong", terminal)
-        first, *rest = _wrapped(f"{finding.message} [{finding.rule}]", terminal, len(place(finding)) + 10)
+        first, *rest = _wrapped(
+            f"{finding.message} [{finding.rule}]", terminal, len(place(finding)) + 4 + len(finding.severity.value)
+        )
         yield f"{head}: {level}: {first}"
         yield from (f"    {line}" for line in rest)
         if finding.excerpt.strip():
