@@ -264,6 +264,19 @@ class TestCommand:
         assert done.returncode == 1
         assert "nvidia-uvm" in done.stdout and done.stderr == ""
 
+    @pytest.mark.parametrize(
+        ("arguments", "kind"),
+        [((), "DoctorReport"), (("--list",), "CheckList"), (("--explain", "nvidia-uvm"), "CheckExplanation")],
+    )
+    def test_json_is_as_its_schema_says(self, arguments: tuple[str, ...], kind: str, tmp_path: Path) -> None:
+        import jsonschema
+
+        bundle = record(tmp_path, without=WITHOUT_UVM, **NO_UVM)
+        shown = json.loads(vgpuctl("doctor", "--from", str(bundle), "-o", "json", *arguments).stdout)
+        schema = Path(__file__).parents[2] / "schemas" / f"{kind}.schema.json"
+        assert shown["kind"] == kind
+        jsonschema.validate(shown, json.loads(schema.read_text(encoding="utf-8")))
+
     def test_an_unknown_exits_3(self, tmp_path: Path) -> None:
         bundle = record(tmp_path)
         (bundle / "nodes/gpu-1/host/commands/df.txt").unlink()
@@ -292,6 +305,13 @@ class TestCommand:
         done = vgpuctl("doctor", "--from", str(record(tmp_path)), *arguments)
         assert done.returncode == 2
         assert done.stdout == "" and "Traceback" not in done.stderr
+
+    @pytest.mark.parametrize("arguments", [("--list",), ("--explain", "wsl")])
+    @pytest.mark.parametrize(("form", "code"), [("table", 0), ("name", 0), ("csv", 0), ("short", 2), ("junit", 2)])
+    def test_the_list_in_every_form(self, arguments: tuple[str, ...], form: str, code: int) -> None:
+        done = vgpuctl("doctor", *arguments, "-o", form)
+        assert (done.returncode, "wsl" in done.stdout) == (code, code == 0)
+        assert "crash" not in done.stderr
 
     def test_a_recording_cannot_be_mended(self, tmp_path: Path) -> None:
         done = vgpuctl("doctor", "--from", str(record(tmp_path)), "--fix")

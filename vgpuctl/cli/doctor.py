@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from vgpuctl.checks.check import Options
+from vgpuctl.cli.conduct import DryRun, Yes, conduct
+from vgpuctl.cli.main import complain
 from vgpuctl.cli.options import CONNECTION, OUTPUT, SOURCE, new_app, shared
 from vgpuctl.cli.settings import Settings, seconds
 from vgpuctl.cli.show import note, show
@@ -34,8 +35,8 @@ def doctor(
     only: Annotated[list[str] | None, typer.Option(help="Run only these checks or areas", metavar="ID|AREA")] = None,
     skip: Annotated[list[str] | None, typer.Option(help="Leave out these checks or areas", metavar="ID|AREA")] = None,
     fix: Annotated[bool, typer.Option("--fix", help="Mend what can be mended, after asking")] = False,
-    dry_run: Annotated[str, typer.Option("--dry-run", help="With --fix: client or server", metavar="MODE")] = "",
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask")] = False,
+    dry_run: DryRun = None,
+    yes: Yes = False,
     cuda: Annotated[str, typer.Option(help="Does this CUDA toolkit run here? Such as 11.4", metavar="VERSION")] = "",
     wait_for: Annotated[str, typer.Option("--wait", help="Look again until all is well", metavar="TIME")] = "",
     list_checks: Annotated[bool, typer.Option("--list", help="List the checks")] = False,
@@ -53,7 +54,11 @@ def doctor(
     found = _sources(settings)
 
     def look() -> Diagnosis:
-        return diagnose(found, choice.checks, options)
+        diagnosis = diagnose(found, choice.checks, options)
+        for source in found:
+            if isinstance(source, Machine):
+                source.refresh()  # the next look reads again
+        return diagnosis
 
     well = True
     if wait_for:
@@ -61,7 +66,7 @@ def doctor(
     else:
         diagnosis = look()
     if fix:
-        _mend(diagnosis.fixes, found, settings, dry_run, yes)
+        _mend(diagnosis.fixes, found, settings, conduct(dry_run, yes, "30s", False))
         diagnosis = look() if diagnosis.fixes else diagnosis
     result = report(diagnosis, choice)
     show(result, settings)
@@ -93,29 +98,19 @@ def _sources(settings: Settings) -> tuple[Source, ...]:
     )
 
 
-def _mend(fixes: Sequence[Change], found: Sequence[Source], settings: Settings, dry_run: str, yes: bool) -> None:
+def _mend(fixes: Sequence[Change], found: Sequence[Source], settings: Settings, how: Conduct) -> None:
     """Carries out the fixes, each on its own: one that fails is told, and the next is tried."""
     if settings.demo or settings.bundle or settings.root:
         raise Problem(
             "--fix changes what runs, not a recording", remedy="run it on the machine itself", exit_code=Exit.USAGE
         )
-    if dry_run not in ("", "client", "server"):
-        raise Problem(f"--dry-run {dry_run!r} is not understood", remedy="client or server", exit_code=Exit.USAGE)
     if not fixes:
         note("there is nothing that --fix can mend")
         return
     cluster = next((source for source in found if isinstance(source, Cluster)), None)
-    ask = None if not (sys.stdin.isatty() and sys.stderr.isatty()) else _ask
-    conduct = Conduct(say=note, dry_run=dry_run, yes=yes, ask=ask)
-    outcome = apply(MachineWriter(cluster), [Group([change]) for change in fixes], conduct)
+    outcome = apply(MachineWriter(cluster), [Group([change]) for change in fixes], how)
     for problem in outcome.problems:
-        note("error: " + "; ".join(problem.lines()))
-
-
-def _ask(question: str) -> bool:
-    sys.stderr.write(f"{question} [y/N] ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+        complain(problem)
 
 
 def _tell(counts: Counts) -> None:

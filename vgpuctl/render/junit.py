@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from xml.etree import ElementTree
 
 from vgpuctl.model.output import Output
+from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.render.terminal import Terminal
 from vgpuctl.render.text import clean
 from vgpuctl.render.view import Case, view_of
@@ -19,7 +20,8 @@ _ATTRIBUTES = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 
 def render(output: Output, terminal: Terminal) -> str:
     view = view_of(output)
-    assert view.cases is not None, f"{type(output).__name__} has no test report"
+    if view.cases is None:
+        raise Problem(f"{type(output).__name__} has no form junit", exit_code=Exit.USAGE)
     cases = view.cases(output)
     root = ElementTree.Element("testsuites", _counts(cases))
     for group in dict.fromkeys(case.group for case in cases):

@@ -171,8 +171,11 @@ def _cards(files: Files) -> Reading[tuple[CardInfo, ...]]:
     names = files.list(folder)
     if names.value is None:
         return names.lost()
-    found = (parsed(files.read(f"{folder}/{name}/information"), proc.card_info).value for name in names.value)
-    return known(tuple(card for card in found if card is not None), folder)
+    found = [parsed(files.read(f"{folder}/{name}/information"), proc.card_info) for name in names.value]
+    broken = next((reading for reading in found if not reading.known), None)
+    if broken is not None:
+        return broken.lost()
+    return known(tuple(reading.need() for reading in found), folder)
 
 
 def _uuids(files: Files) -> Reading[tuple[str, ...]]:
@@ -180,7 +183,7 @@ def _uuids(files: Files) -> Reading[tuple[str, ...]]:
     if cards.value:
         return cards.map(lambda found: tuple(card.uuid for card in found))
     listed = files.read("/commands/nvidia-smi-L.txt").map(lambda text: tuple(smi.uuids(text)))
-    return listed if listed.value else cards.lost()
+    return listed if listed.value else cards.map(lambda found: ())
 
 
 def _mig_profiles(files: Files) -> Reading[tuple[MigProfile, ...]]:

@@ -10,6 +10,7 @@ from typing import Any
 from vgpuctl.model import smi
 from vgpuctl.model.card import Card, Driver, Library
 from vgpuctl.model.facts import Part
+from vgpuctl.model.host import Host
 from vgpuctl.model.reading import Reading, known, missing
 from vgpuctl.sources.driver import NvmlDriver
 from vgpuctl.sources.files import Files, LocalFiles
@@ -35,6 +36,7 @@ class Machine:
         self._at = at
         self._lock = threading.Lock()
         self._cards: _Cards | None = None
+        self._host: Reading[Host] | None = None
         self._library: Reading[Library] | None = None
 
     @classmethod
@@ -59,7 +61,7 @@ class Machine:
 
     def read(self, part: Part) -> Reading[Any]:
         if part is Part.HOST:
-            return known(read_host(self._files), self._files.name, self.now())
+            return self._read_host()
         if part is Part.DRIVER:
             return self._read_driver()
         if part is Part.CARDS:
@@ -70,12 +72,13 @@ class Machine:
 
     def has_gpu(self) -> bool:
         """Whether any sign of an NVIDIA GPU is here; False too when nothing could be read."""
-        return read_host(self._files).has_gpu is True or bool(self._read_cards()[1].value)
+        return self._read_host().need().has_gpu is True or bool(self._read_cards()[1].value)
 
     def refresh(self) -> None:
-        """Lets the next reading ask the driver again."""
+        """Lets the next reading look again."""
         with self._lock:
             self._cards = None
+            self._host = None
 
     def close(self) -> None:
         if self._driver:
@@ -86,6 +89,12 @@ class Machine:
             if self._cards is None:
                 self._cards = self._driver.read() if self._driver else self._recorded_cards()
             return self._cards
+
+    def _read_host(self) -> Reading[Host]:
+        with self._lock:
+            if self._host is None:
+                self._host = known(read_host(self._files), self._files.name, self.now())
+            return self._host
 
     def _read_driver(self) -> Reading[Driver]:
         """The driver with its libcuda, which is looked at once."""

@@ -197,7 +197,8 @@ def _json(text: str) -> Any:
 
 
 def _yaml(text: str) -> Any:
-    return yaml.load(text, _Loader)
+    value = yaml.load(text, _Loader)
+    return {} if value is None else value  # an empty file says nothing
 
 
 def _there(files: Files, path: str) -> bool:

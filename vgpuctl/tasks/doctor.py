@@ -94,7 +94,6 @@ def diagnose(sources: Sequence[Source], checks: Sequence[Check], options: Option
     held = frozenset(part for source in pool for part in source.parts) - Machine.parts
     outcomes: list[Outcome] = []
     for machine in machines:
-        machine.refresh()
         mine = [check for check in checks if _about_machine(check)]
         seen = _with_machine(facts, machine, parts)
         outcomes += _run(mine, seen, options, held | machine.parts)

@@ -199,6 +199,14 @@ def _explained(output: CheckExplanation, terminal: Terminal, wide: bool) -> Any:
     return Group(*lines)
 
 
+_CHECK_COLUMNS = (
+    Column("CHECK", lambda row: row.id),
+    Column("AREA", lambda row: row.area),
+    Column("WORST", lambda row: row.worst.value),
+    Column("FIX", lambda row: "yes" if row.fixable else ""),
+    Column("WHAT", lambda row: row.title, shrink=20),
+)
+
 VIEWS = {
     "DoctorReport": View(
         rows=_results,
@@ -217,14 +225,10 @@ VIEWS = {
     ),
     "CheckList": View(
         rows=_checks,
-        columns=(
-            Column("CHECK", lambda row: row.id),
-            Column("AREA", lambda row: row.area),
-            Column("WORST", lambda row: row.worst.value),
-            Column("FIX", lambda row: "yes" if row.fixable else ""),
-            Column("WHAT", lambda row: row.title, shrink=20),
-        ),
+        columns=_CHECK_COLUMNS,
         name=lambda row: row.id,
     ),
-    "CheckExplanation": View(rows=lambda output: [output.check], draw=_explained),
+    "CheckExplanation": View(
+        rows=lambda output: [output.check], columns=_CHECK_COLUMNS, name=lambda row: row.id, draw=_explained
+    ),
 }
