@@ -14,8 +14,7 @@ import typer
 from vgpuctl.cli.options import new_app
 from vgpuctl.cli.show import note
 from vgpuctl.model.problem import Exit, Problem
-from vgpuctl.model.quantity import MIB, show_mib, size
-from vgpuctl.model.run import Limits
+from vgpuctl.model.quantity import Size, show_mib, size
 from vgpuctl.tasks import run as task
 
 NOT_EXECUTABLE, NOT_FOUND = 126, 127
@@ -35,9 +34,9 @@ def run(
 
     vgpuctl run --memory 4Gi -- python train.py
     """
-    limits = Limits(_bytes(memory) if memory else None, cores, gpu)
+    limit = _size(memory) if memory else None
     try:
-        prepared = task.prepare(command, limits, simulate, os.environ)
+        prepared = task.prepare(command, limit, cores, gpu, simulate, os.environ)
     except Problem as problem:
         for number, line in enumerate(problem.lines()):
             note(line if number else f"error: {line}")
@@ -54,18 +53,13 @@ def run(
         raise typer.Exit(NOT_FOUND if missing else NOT_EXECUTABLE) from None
 
 
-def _bytes(memory: str) -> int:
+def _size(memory: str) -> Size:
     try:
         amount = size(memory)
     except ValueError as error:
         raise Problem(f"--memory: {error}", exit_code=Exit.USAGE) from None
-    if amount.percent is not None:
-        raise Problem(
-            "--memory: a percentage needs a card's size", remedy="write a size such as 4Gi", exit_code=Exit.USAGE
-        )
-    mib = amount.mib if amount.mib is not None else amount.units or 0
-    if amount.units is not None:
-        note(f"--memory {memory} is taken as MiB: {show_mib(mib)}")
-    if not mib:
+    if not (amount.mib or amount.units or amount.percent):
         raise Problem("--memory 0 would be no limit", remedy="leave --memory out for that", exit_code=Exit.USAGE)
-    return mib * MIB
+    if amount.units:
+        note(f"--memory {memory} is taken as MiB: {show_mib(amount.units)}")
+    return amount

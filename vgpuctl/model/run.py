@@ -15,50 +15,50 @@ from vgpuctl.model.output import Item
 
 @dataclass(frozen=True)
 class Limits:
-    """memory: bytes per card, None for no limit. cores: percent of a card, None for no limit. gpu: an index or a UUID,
-    "" for all cards."""
+    """memory: bytes by card, or one number for every card; () for no limit. cores: percent of a card, None for no
+    limit. gpu: an index or a UUID, "" for all cards."""
 
-    memory: int | None = None
+    memory: tuple[int, ...] = ()
     cores: int | None = None
     gpu: str = ""
 
 
 class RunState(Item, frozen=True, kw_only=True):
-    """What `run` leaves beside its region for `top`: the process, what it is and whose NVML to ask.
+    """What `run` leaves beside its region for `top`: the process, what it is and which driver it has.
 
-    started: field 22 of /proc/PID/stat, which tells a reused pid. nvml: directory of a simulated libnvidia-ml.so.1, ""
-    for the real one; cards: the simulated cards, as the fake driver is told them.
+    started: field 22 of /proc/PID/stat, which tells a reused pid. simulated: the variables that put the simulated
+    driver in place, empty for the real one.
     """
 
     pid: int
     started: int
     command: list[str]
-    nvml: str = ""
-    cards: str = ""
+    simulated: dict[str, str] = {}
 
 
-def environment(
-    before: Mapping[str, str], limits: Limits, library: str, region: str, simulated: tuple[str, str] | None
-) -> dict[str, str]:
-    """The program's environment. library: path of the shim. region: path of the region file to use.
-    simulated: the directory of the fake driver and the cards it shall show."""
+def environment(before: Mapping[str, str], limits: Limits, library: str, region: str) -> dict[str, str]:
+    """The program's environment. library: path of the shim. region: path of the region file to use."""
     after = dict(before)
     after["LD_PRELOAD"] = ":".join([library, *filter(None, [before.get("LD_PRELOAD")])])
     after["CUDA_DEVICE_MEMORY_SHARED_CACHE"] = region
     after["GPU_CORE_UTILIZATION_POLICY"] = "force"
     for name in [name for name in after if name.startswith(("CUDA_DEVICE_MEMORY_LIMIT", "CUDA_DEVICE_SM_LIMIT"))]:
         del after[name]
-    if limits.memory is not None:
-        after["CUDA_DEVICE_MEMORY_LIMIT"] = str(limits.memory)
+    if len(limits.memory) == 1:
+        after["CUDA_DEVICE_MEMORY_LIMIT"] = str(limits.memory[0])
+    else:
+        after.update({f"CUDA_DEVICE_MEMORY_LIMIT_{card}": str(limit) for card, limit in enumerate(limits.memory)})
     if limits.cores is not None:
         after["CUDA_DEVICE_SM_LIMIT"] = str(limits.cores)
     if limits.gpu:
         after["CUDA_VISIBLE_DEVICES"] = limits.gpu
-    if simulated:
-        directory, cards = simulated
-        after["LD_LIBRARY_PATH"] = ":".join([directory, *filter(None, [before.get("LD_LIBRARY_PATH")])])
-        after["VGPUCTL_FAKE_GPUS"] = cards
     return after
+
+
+def simulation(before: Mapping[str, str], directory: str, cards: str) -> dict[str, str]:
+    """The variables that put the simulated driver of a directory in the place of the real one, showing these cards."""
+    path = ":".join([directory, *filter(None, [before.get("LD_LIBRARY_PATH")])])
+    return {"LD_LIBRARY_PATH": path, "VGPUCTL_FAKE_GPUS": cards}
 
 
 def encode(state: RunState) -> bytes:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,8 +42,10 @@ class _Child:
 class NvmlDriver:
     """Asks NVML; every answer comes within the deadline (seconds), or is missing with the reason."""
 
-    def __init__(self, deadline: float = 10.0) -> None:
+    def __init__(self, deadline: float = 10.0, environment: Mapping[str, str] | None = None) -> None:
+        """environment: what to add to ours, for a simulated driver."""
         self._deadline = deadline
+        self._environment = {**_environment(), **(environment or {})}
         self._child: _Child | None = None
         self._lock = threading.Lock()
 
@@ -63,7 +66,7 @@ class NvmlDriver:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 timeout=self._deadline,
-                env=_environment(),
+                env=self._environment,
                 check=False,
             )
         except subprocess.TimeoutExpired:
@@ -109,7 +112,7 @@ class NvmlDriver:
                     stdin=theirs.fileno(),
                     stdout=theirs.fileno(),
                     stderr=subprocess.DEVNULL,
-                    env=_environment(),
+                    env=self._environment,
                     start_new_session=True,
                 )
         except OSError as error:

@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vgpuctl import resources
+from vgpuctl.model.card import Card
 from vgpuctl.model.problem import Exit, Problem
-from vgpuctl.model.run import Limits, RunState, environment
+from vgpuctl.model.quantity import MIB, Size
+from vgpuctl.model.run import Limits, RunState, environment, simulation
 from vgpuctl.sources import runs
+from vgpuctl.sources.driver import NvmlDriver
 
 _LOCKS = Path("/tmp/vgpulock")
 OWN_FAILURE = 125
@@ -30,31 +33,54 @@ class Prepared:
         runs.remove(self.folder)
 
 
-def prepare(command: Sequence[str], limits: Limits, simulate: str, before: Mapping[str, str]) -> Prepared:
+def prepare(
+    command: Sequence[str], memory: Size | None, cores: int | None, gpu: str, simulate: str, before: Mapping[str, str]
+) -> Prepared:
     """Writes the state of the run of this process (which will become the program) and gives what to execute.
 
-    simulate: cards for the fake driver, "" for the real one. Raises Problem.
+    memory: a limit on each card, a percentage is of that card; a bare number is MiB. simulate: cards for the fake
+    driver, "" for the real one. Raises Problem.
     """
     machine = platform.machine()
     library = _library(f"shim/build/{machine}/libvgpu.so", "the library")
-    simulated = None
+    simulated: dict[str, str] = {}
     if simulate:
         driver = _library(f"shim/build/{machine}/fake/libcuda.so.1", "the simulated driver")
-        simulated = (str(driver.parent), simulate)
+        simulated = simulation(before, str(driver.parent), simulate)
+    by_percent = memory is not None and memory.percent is not None
+    cards = _cards(simulated, simulate) if simulate or by_percent else ()
+    limits = Limits(_bytes(memory, cards) if memory else (), cores, gpu)
     folder = runs.create(runs.base(before))
     pid = os.getpid()
-    state = RunState(
-        pid=pid,
-        started=runs.start_of(pid),
-        command=list(command),
-        nvml=simulated[0] if simulated else "",
-        cards=simulate,
-    )
+    state = RunState(pid=pid, started=runs.start_of(pid), command=list(command), simulated=simulated)
     runs.save(folder, state)
     _make_locks()
-    region = str(runs.region_of(folder))
-    after = environment(before, limits, str(library), region, simulated)
+    after = environment({**before, **simulated}, limits, str(library), str(runs.region_of(folder)))
     return Prepared(tuple(command), after, folder)
+
+
+def _bytes(memory: Size, cards: Sequence[Card]) -> tuple[int, ...]:
+    """The limit in bytes: one for every card, or one by card when it is a percentage."""
+    if memory.percent is None:
+        return ((memory.mib if memory.mib is not None else memory.units or 0) * MIB,)
+    share = memory.percent / 100
+    return tuple(int(card.memory * share) // MIB * MIB for card in cards)
+
+
+def _cards(simulated: Mapping[str, str], simulate: str) -> tuple[Card, ...]:
+    driver = NvmlDriver(environment=simulated)
+    try:
+        cards = driver.read()[1]
+    finally:
+        driver.close()
+    if not cards.value and simulate:
+        why = "it does not know these cards, or its driver does not support them"
+        raise Problem(
+            f"--simulate {simulate}: the simulated driver shows no card", why, "write, for example, 2xT4-16GB"
+        )
+    if not cards.value:
+        raise Problem("a percentage of memory needs the card's size", cards.reason, "write a size such as 4Gi")
+    return cards.value
 
 
 def _library(name: str, what: str) -> Path:

@@ -1,0 +1,186 @@
+"""`vgpuctl run`: real processes under the real library, on the simulated driver."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from vgpuctl.model.region import Region
+from vgpuctl.sources import runs
+from vgpuctl.sources.region import read_region
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOL = [sys.executable, "-m", "vgpuctl", "run"]
+
+FILL = """
+import ctypes, sys, time
+cuda = ctypes.CDLL("libcuda.so.1")
+cuda.cuInit(0)
+count = ctypes.c_int(); cuda.cuDeviceGetCount(ctypes.byref(count))
+context = ctypes.c_void_p(); cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0)
+free, total = ctypes.c_size_t(), ctypes.c_size_t()
+cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))
+pointer, taken = ctypes.c_uint64(), 0
+while (code := cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(64 << 20))) == 0 and taken < 100:
+    taken += 1
+print(count.value, total.value >> 20, taken, code, flush=True)
+time.sleep(float(sys.argv[1]) if len(sys.argv) > 1 else 0)
+"""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def built() -> None:
+    if not shutil.which("make"):
+        pytest.skip("needs make")
+    done = subprocess.run(
+        ["make", "-C", ROOT / "shim", "release", f"PYTHON={sys.executable}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> dict[str, str]:
+    """An environment with a state directory and a simulated machine of its own."""
+    home = tmp_path / "runtime"
+    home.mkdir(mode=0o700)
+    return {**os.environ, "XDG_RUNTIME_DIR": str(home), "VGPUCTL_FAKE_STATE": str(tmp_path / "cards")}
+
+
+Start = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def start(place: dict[str, str]) -> Iterator[Start]:
+    """Starts `vgpuctl run …` and ends what is left of it."""
+    started: list[subprocess.Popen[str]] = []
+
+    def begin(*arguments: str, **options: object) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [*TOOL, *arguments],
+            cwd=ROOT,
+            env=place,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            **options,  # type: ignore[call-overload]
+        )
+        started.append(process)
+        return process
+
+    yield begin
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def _fill(start: Start, *limits: str) -> tuple[int, ...]:
+    out, err = start(*limits, "--", sys.executable, "-c", FILL).communicate(timeout=60)
+    assert out, err
+    return tuple(int(word) for word in out.split())
+
+
+@pytest.mark.parametrize(
+    ("limits", "cards", "total"),
+    [
+        (("--memory", "1Gi", "--simulate", "1xT4-16GB"), 1, 1024),
+        (("--memory", "2GiB", "--simulate", "2xT4-16GB"), 2, 2048),
+        (("--memory", "1536Mi", "--simulate", "2xT4-16GB", "--gpu", "1"), 1, 1536),
+        (("--memory", "4Gi", "--simulate", "1xP40-24GB"), 1, 4096),
+        (("--memory", "25%", "--simulate", "1xT4-16GB"), 1, 3840),
+    ],
+)
+def test_a_program_sees_and_gets_its_limit(start: Start, limits: tuple[str, ...], cards: int, total: int) -> None:
+    seen, shown, taken, code = _fill(start, *limits)
+    assert (seen, shown, code) == (cards, total, 2)
+    assert total - 512 <= 64 * taken <= total
+
+
+def test_the_program_keeps_its_exit_code_and_arguments(start: Start) -> None:
+    process = start("sh", "-c", 'echo "$1"; exit 37', "sh", "--memory")
+    out, _ = process.communicate(timeout=30)
+    assert (process.returncode, out) == (37, "--memory\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
+def test_signals_reach_the_program(start: Start, number: signal.Signals) -> None:
+    process = start("--", "sh", "-c", "echo ready; exec sleep 60")
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(number)
+    assert process.wait(timeout=10) == -number
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("--", "no-such-program"), 127, "not found"),
+        (("--", "/etc/passwd"), 126, "ermission denied"),
+        (("--memory", "4x", "--", "true"), 2, "is not a size"),
+        (("--memory", "0", "--", "true"), 2, "would be no limit"),
+        (("--cores", "101", "--", "true"), 2, "101"),
+        (("--simulate", "nonsense", "--memory", "10%", "--", "true"), 125, "nonsense"),
+        ((), 2, "Missing argument"),
+    ],
+)
+def test_its_own_failures_have_codes_of_their_own(
+    start: Start, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    process = start(*arguments)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert said in err
+
+
+def test_the_state_is_there_while_the_program_runs_and_gone_after(
+    start: Start, place: dict[str, str], tmp_path: Path
+) -> None:
+    process = start(
+        "--memory", "1Gi", "--cores", "40", "--simulate", "1xT4-16GB", "--", sys.executable, "-c", FILL, "60"
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline().split()[3] == "2"
+    (run,) = runs.running(place)
+    assert run.state.pid == process.pid
+    assert run.state.command[0] == sys.executable
+    region = read_region(run.region).need()
+    assert isinstance(region, Region)
+    assert (region.limits, region.cores) == ((1 << 30,), (40,))
+    process.kill()
+    process.wait()
+    assert runs.running(place) == ()
+    start("true").wait(timeout=30)
+    assert not run.folder.exists()
+
+
+def test_top_shows_what_runs(start: Start, place: dict[str, str]) -> None:
+    process = start("--memory", "1Gi", "--simulate", "1xT4-16GB", "--", sys.executable, "-c", FILL, "60")
+    assert process.stdout is not None
+    process.stdout.readline()
+    top = [sys.executable, "-m", "vgpuctl", "top", "--once", "--local", "-o", "json"]
+    deadline = time.monotonic() + 20
+    done = subprocess.run(top, cwd=ROOT, env=place, capture_output=True, text=True, check=False, timeout=deadline)
+    rows = json.loads(done.stdout)["rows"]
+    limits = [row["memoryLimit"] for row in rows if row["level"] == "vgpu"]
+    assert limits == [1 << 30], done.stdout + done.stderr
+
+
+def test_a_place_that_others_can_write_is_refused(start: Start, place: dict[str, str]) -> None:
+    (Path(place["XDG_RUNTIME_DIR"]) / "vgpuctl").mkdir()
+    (Path(place["XDG_RUNTIME_DIR"]) / "vgpuctl").chmod(0o777)
+    process = start("true")
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 125
+    assert "only you can write" in err
