@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from vgpuctl.checks.check import Check, Evidence, Options, Result, Skip, Status, Where
@@ -16,6 +17,7 @@ _BAD = {"570.86": "CUDA programs under a preloaded library can hang at start"}
 """Releases with a known fault, by prefix."""
 _MISMATCH = "ersion mismatch"
 """In NVML's words for error 18, `Driver/library version mismatch`."""
+_VERSION = re.compile(r"\d+(\.\d+)*")
 _UPDATE = "install a newer driver, then restart the node"
 
 
@@ -34,14 +36,20 @@ def _driver_loaded(facts: Facts, options: Options) -> Result:
 
 
 def _version_of(facts: Facts) -> tuple[str, str]:
-    """The driver's version and where it was read."""
+    """The driver's version and where it was read; raises Missing when there is none, or it is not a version."""
     host = facts.host.need()
-    if host.driver.value is not None:
-        return host.driver.value.version, host.driver.source
     driver = facts.driver.value
-    if driver is not None:
-        return driver.version, facts.driver.source
-    raise Missing(host.driver.reason, host.driver.source)
+    if host.driver.value is not None:
+        text, source = host.driver.value.version, host.driver.source
+    elif driver is not None:
+        text, source = driver.version, facts.driver.source
+    else:
+        raise Missing(host.driver.reason, host.driver.source)
+    try:
+        version(text)
+    except ValueError:
+        raise Missing(f"the driver says that its version is {text!r}", source) from None
+    return text, source
 
 
 def _driver_version(facts: Facts, options: Options) -> Result:
@@ -114,6 +122,8 @@ def _cuda_driver(facts: Facts, options: Options) -> Result:
     host = facts.host.need()
     text, source = _version_of(facts)
     offered = facts.driver.value.cuda.value if facts.driver.value else None
+    if offered and not _VERSION.fullmatch(offered):
+        offered = None
     evidence = [Evidence(source, text)]
     if offered:
         evidence.append(Evidence("NVML", f"CUDA {offered}"))

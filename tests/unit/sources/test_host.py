@@ -6,11 +6,13 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.unit.machines import TEXTS, UUID
 from tests.unit.recording import FILES, stats
+from vgpuctl.checks.check import Options
+from vgpuctl.checks.registry import all_checks
 from vgpuctl.model import proc, smi
 from vgpuctl.model.facts import Part
 from vgpuctl.model.host import ABSENT, Host, Stat
@@ -20,6 +22,7 @@ from vgpuctl.sources.files import LocalFiles
 from vgpuctl.sources.host import fabric_manager, read_host
 from vgpuctl.sources.machine import Machine
 from vgpuctl.sources.recorded import RecordedFiles, stats_from_tsv
+from vgpuctl.tasks.doctor import diagnose
 
 CONFIG = "/etc/containerd/config.toml"
 NVIDIA = "/usr/bin/nvidia-container-runtime"
@@ -275,6 +278,20 @@ def test_whatever_the_files_hold_every_field_is_a_reading(files: dict[str, bytes
         value = getattr(found, field.name)
         assert field.name == "name" or isinstance(value, Reading)
         assert field.name == "name" or value.known or value.reason
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([*FILES, CONFIG, "/etc/docker/daemon.json", "/etc/cdi/a.yaml", "/sys/module/nvidia/version"]),
+        st.one_of(st.binary(max_size=40), st.sampled_from(sorted(FILES.values())).map(str.encode)),
+    )
+)
+@example({"/sys/module/nvidia/version": b"not a version"})
+def test_whatever_the_files_hold_doctor_has_a_result(files: dict[str, bytes]) -> None:
+    whole = {path: text.encode() for path, text in FILES.items()} | files
+    machine = Machine.recorded(RecordedFiles(whole, stats_from_tsv(stats()), "gpu-1"), 0.0)
+    found = diagnose([machine], all_checks(), Options(cuda="12.4"))
+    assert {outcome.check.id for outcome in found.outcomes} == {check.id for check in all_checks()}
 
 
 def test_this_machine_can_be_read() -> None:
