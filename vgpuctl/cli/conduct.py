@@ -39,6 +39,7 @@ def conduct(dry_run: str | None, yes: bool, timeout: str, force: bool) -> Conduc
         _ask if person else None,
         seconds(timeout, "--timeout"),
         force,
+        "--force-conflicts",
     )
 
 

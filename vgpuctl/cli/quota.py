@@ -26,7 +26,7 @@ from vgpuctl.cli.options import CONNECTION, OUTPUT, SOURCE, new_app, shared
 from vgpuctl.cli.settings import Settings
 from vgpuctl.cli.show import note, show
 from vgpuctl.model.problem import Exit, Problem
-from vgpuctl.model.quota.team import Amounts, Team, TeamQueue, wrong_name, wrong_namespace
+from vgpuctl.model.quota.team import Amounts, Team, TeamQueue, wrong_name, wrong_namespace, wrong_queue
 
 app = new_app(no_args_is_help=True)
 
@@ -73,7 +73,7 @@ def set_command(
     if guarantee and not queue:
         raise Problem("--guarantee needs --queue NAME", exit_code=Exit.USAGE)
     if queue:
-        _check(wrong_name(queue, "a queue's name"))
+        _check(wrong_queue(queue))
     wish = Team(
         name=team,
         namespaces=places,

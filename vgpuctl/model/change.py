@@ -42,11 +42,13 @@ class Target:
 
 @dataclass(frozen=True)
 class Line:
-    """One value that changes, for the preview: a path such as `spec.hard["requests…"]`, old and new text."""
+    """One value that changes, for the preview: a path such as `spec.hard["requests…"]`, old and new text.
+    note: the new value as people read it, such as `200 GiB`."""
 
     path: str
     before: str | None
     after: str | None
+    note: str = ""
 
 
 @dataclass(frozen=True)

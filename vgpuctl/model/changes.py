@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 
 from vgpuctl.model.change import Change, Line
@@ -21,11 +22,13 @@ class Action(str, Enum):
 
 
 class Value(Item, frozen=True, kw_only=True):
-    """One value: where, what it was, what it is now; None: it was, or is, not there."""
+    """One value: where, what it was, what it is now; None: it was, or is, not there. note: the new value as people
+    read it, such as `200 GiB`."""
 
     path: str
     before: str | None = None
     after: str | None = None
+    note: str = ""
 
 
 class Changed(Item, frozen=True, kw_only=True):
@@ -55,15 +58,18 @@ def changed(change: Change, action: Action, error: str = "") -> Changed:
         name=change.target.name,
         namespace=change.target.namespace,
         action=action,
-        values=[Value(path=line.path, before=line.before, after=line.after) for line in change.lines],
+        values=[Value(path=line.path, before=line.before, after=line.after, note=line.note) for line in change.lines],
         undo=change.undo,
         error=error,
     )
 
 
-def story(lines: tuple[Line, ...]) -> str:
-    """Changes of values on one line: `vgpu-number 20 → 50, vgpu-memory none → 20480`."""
-    return ", ".join(f"{line.path} {_said(line.before)} → {_said(line.after)}" for line in lines)
+def story(values: Iterable[Line | Value]) -> str:
+    """Changes of values on one line: `vgpu-number 20 → 50, vgpu-memory none → 20480 (200 GiB)`."""
+    return ", ".join(
+        f"{value.path} {_said(value.before)} → {_said(value.after)}" + (f" ({value.note})" if value.note else "")
+        for value in values
+    )
 
 
 def _said(value: str | None) -> str:

@@ -42,7 +42,8 @@ class Group:
 @dataclass(frozen=True)
 class Conduct:
     """How to carry out. dry_run: `client`, `server` or "". yes: every question is answered. ask: asks a person, None
-    where there is none. say: tells progress. timeout: seconds for all waits together. force: takes fields over."""
+    where there is none. say: tells progress. timeout: seconds for all waits together. force: takes fields over;
+    force_option: what a user writes for that."""
 
     say: Callable[[str], None]
     dry_run: str = ""
@@ -50,6 +51,7 @@ class Conduct:
     ask: Callable[[str], bool] | None = None
     timeout: float = 30.0
     force: bool = False
+    force_option: str = ""
     now: Callable[[], float] = time.time
     pause: Callable[[float], None] = time.sleep
 
@@ -150,7 +152,10 @@ def _send(cluster: Writer, change: Change, conduct: Conduct) -> dict[str, Any]:
     try:
         return cluster.write(change, dry_run=conduct.dry_run == "server", force=conduct.force)
     except Problem as problem:
-        if change.how is not How.PATCH or getattr(problem, "status", 0) != 422:
+        status = getattr(problem, "status", 0)
+        if change.how is How.APPLY and status == 409 and conduct.force_option:
+            problem.remedy = f"leave these fields to them, or take them over with {conduct.force_option}"
+        if change.how is not How.PATCH or status != 422:
             raise
         # A `test` of the patch failed: the values are not those that were read.
         raise Problem(

@@ -79,6 +79,13 @@ def wrong_name(name: str, what: str = "a team's name") -> str:
     return ""
 
 
+def wrong_queue(name: str) -> str:
+    """Why a queue cannot be a team's; "" when it can."""
+    if name in ("root", "default"):
+        return f"the queue {name} is everybody's: a cap on it would be a cap for all teams"
+    return wrong_name(name, "a queue's name")
+
+
 def wrong_namespace(name: str) -> str:
     """Why a namespace cannot get a quota; "" when it can."""
     if _SYSTEM.fullmatch(name):

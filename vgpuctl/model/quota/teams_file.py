@@ -10,7 +10,7 @@ from vgpuctl.model.finding import Finding, Severity
 from vgpuctl.model.manifest import entries, fault_finding, join, near, read_text
 from vgpuctl.model.output import API_VERSION
 from vgpuctl.model.quantity import size
-from vgpuctl.model.quota.team import Amounts, Team, TeamQueue, wrong_name, wrong_namespace
+from vgpuctl.model.quota.team import Amounts, Team, TeamQueue, wrong_name, wrong_namespace, wrong_queue
 
 _TOP = ("apiVersion", "kind", "source", "teams")
 _AMOUNTS = ("number", "memory", "cores")
@@ -92,11 +92,11 @@ class _Reader:
 
     def queue(self, entry: Entry, path: str) -> TeamQueue | None:
         if isinstance(entry.value, Scalar):
-            return TeamQueue(name=self.text(entry, path, _wrong_queue)) if entry.value.value is not None else None
+            return TeamQueue(name=self.text(entry, path, wrong_queue)) if entry.value.value is not None else None
         name, parts = "", {}
         for inner, at in self.known(entry.value, path, _QUEUE):
             if inner.name == "name":
-                name = self.text(inner, at, _wrong_queue)
+                name = self.text(inner, at, wrong_queue)
             else:
                 parts[inner.name] = self.amounts(inner.value, at)
         if not name:
@@ -146,10 +146,6 @@ class _Reader:
             priorities=self.priorities(*found["priorities"]) if "priorities" in found else {},
             queue=self.queue(*found["queue"]) if "queue" in found else None,
         )
-
-
-def _wrong_queue(name: str) -> str:
-    return wrong_name(name, "a queue's name")
 
 
 def read_teams(text: str, file: str) -> tuple[list[Team], list[Finding]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from vgpuctl.model.changes import Action, Changed, Changes
+from vgpuctl.model.changes import Action, Changed, Changes, story
 from vgpuctl.render.view import Cell, Column, View
 
 _STYLES = {
@@ -22,9 +22,7 @@ def _place(row: Changed) -> str:
 
 
 def _values(row: Changed) -> str:
-    if row.error:
-        return row.error
-    return ", ".join(f"{value.path}: {value.before or 'none'} → {value.after or 'none'}" for value in row.values)
+    return row.error or story(row.values)
 
 
 def _rows(output: Changes) -> Sequence[Changed]:

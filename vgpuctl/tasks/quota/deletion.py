@@ -9,16 +9,18 @@ from vgpuctl.model.change import Change, How, Line, Target
 from vgpuctl.model.facts import Facts
 from vgpuctl.model.pod.names import QUEUE
 from vgpuctl.model.quota.team import MANAGED_BY, MANAGER, TEAM
+from vgpuctl.model.quota.units import Pool
 from vgpuctl.tasks.apply import Group
 from vgpuctl.tasks.quota import objects
-from vgpuctl.tasks.quota.plan import Plan
+from vgpuctl.tasks.quota.plan import Plan, pool_of
 
 
 def deletion(facts: Facts, spaces: Mapping[str, kube.Metadata | None], team: str) -> Plan:
     """The plan for one team; its queue goes too when no other team's namespace uses it. Raises Missing when quotas
     are not known."""
     quotas = [quota for quota in facts.quotas.need() if _ours(quota.metadata, team)]
-    steps = [_quota(quota) for quota in quotas]
+    pool = pool_of(facts)
+    steps = [_quota(quota, team, pool) for quota in quotas]
     others = {space.annotation(QUEUE) for space in spaces.values() if space and space.label(TEAM) != team}
     steps += [
         _without_queue(name, space)
@@ -39,10 +41,12 @@ def _ours(metadata: kube.Metadata, team: str) -> bool:
     return metadata.label(MANAGED_BY) == MANAGER and metadata.label(TEAM) == team
 
 
-def _quota(quota: kube.ResourceQuota) -> Change:
+def _quota(quota: kube.ResourceQuota, team: str, pool: Pool) -> Change:
     metadata = quota.metadata
     lines = tuple(Line(key, value, None) for key, value in sorted((quota.spec.hard or {}).items()))
-    return objects.delete(Target("ResourceQuota", metadata.name, metadata.namespace), metadata, lines)
+    had = objects.amounts(quota.spec.hard, pool)
+    undo = objects.set_command(team, metadata.namespace, metadata.name, had, pool)
+    return objects.delete(Target("ResourceQuota", metadata.name, metadata.namespace), metadata, lines, undo=undo)
 
 
 def _without_queue(name: str, space: kube.Metadata) -> Change:

@@ -8,11 +8,12 @@ from typing import Any
 
 from vgpuctl.model import kube
 from vgpuctl.model.change import Change, How, Line, Target
-from vgpuctl.model.pod.names import QUEUE
-from vgpuctl.model.quantity import integer
+from vgpuctl.model.pod.names import QUEUE as QUEUE_ANNOTATION
+from vgpuctl.model.quantity import integer, show_mib
 from vgpuctl.model.quota.cap import COUNTED
-from vgpuctl.model.quota.team import MANAGED_BY, MANAGER, TEAM, labels
-from vgpuctl.model.resource import ResourceNames, What
+from vgpuctl.model.quota.team import MANAGED_BY, MANAGER, QUOTA, TEAM, labels
+from vgpuctl.model.quota.units import Pool, size_text
+from vgpuctl.model.resource import What
 
 QUEUES = "scheduling.volcano.sh/v1beta1"
 PRIORITY_CLASSES = "scheduling.k8s.io/v1"
@@ -48,13 +49,13 @@ def namespace(name: str, team: str, queue: str | None, before: kube.Metadata | N
     lines: tuple[Line, ...] = ()
     if before is None or before.label(MANAGED_BY) == MANAGER:
         metadata["labels"] = labels(team)
-    have = before.annotation(QUEUE) if before else None
+    have = before.annotation(QUEUE_ANNOTATION) if before else None
     if queue is None and before is not None and before.label(MANAGED_BY) == MANAGER and have:
         queue = have
     if queue:
-        metadata["annotations"] = {QUEUE: queue}
+        metadata["annotations"] = {QUEUE_ANNOTATION: queue}
         if have != queue:
-            lines = (Line(QUEUE, have, queue),)
+            lines = (Line(QUEUE_ANNOTATION, have, queue),)
     undo = f"kubectl delete namespace {name}" if before is None else ""
     return wanted(Target("Namespace", name), {"metadata": metadata}, before, lines, undo)
 
@@ -63,18 +64,19 @@ def quota(
     place: tuple[str, str],
     team: str,
     hard: Mapping[What, int],
-    names: ResourceNames,
+    pool: Pool,
     before: kube.ResourceQuota | None,
     priority_class: str = "",
     undo: str = "",
 ) -> Wanted:
     """A ResourceQuota under the counted names. place: namespace and name."""
     space, name = place
+    names = pool.names
     stated = {f"{COUNTED}{names.name(what)}": number for what, number in hard.items()}
     have = dict((before.spec.hard if before else None) or {})
     ours = {f"{COUNTED}{resource}" for resource in names.all}
     lines = tuple(
-        Line(key, have.get(key), None if key not in stated else str(stated[key]))
+        _line(key, have.get(key), stated.get(key), pool)
         for key in sorted({*stated, *(key for key in have if key in ours)})
         if integer(have.get(key)) != stated.get(key)
     )
@@ -102,11 +104,12 @@ def queue(
     team: str,
     capability: Mapping[What, int],
     guarantee: Mapping[What, int],
-    names: ResourceNames,
+    pool: Pool,
     before: kube.Queue | None,
     undo: str = "",
 ) -> Wanted:
     """A Volcano Queue; amounts of other resources, weight and the rest stay as they are."""
+    names = pool.names
     spec: dict[str, Any] = {"weight": (before.spec.weight if before else None) or 1}
     if before is None:
         spec["reclaimable"] = True
@@ -121,7 +124,7 @@ def queue(
         stated = {names.name(what): number for what, number in amounts.items()}
         keys = sorted({*stated, *(key for key in have if key in names.all)})
         lines += (
-            Line(f"{section} {key}", _said(have.get(key)), _said(stated.get(key)))
+            _line(f"{section} {key}", have.get(key), stated.get(key), pool)
             for key in keys
             if integer(have.get(key)) != stated.get(key)
         )
@@ -134,8 +137,11 @@ def queue(
     return wanted(target, body, before.metadata if before else None, tuple(lines), undo)
 
 
-def _said(value: object) -> str | None:
-    return None if value is None else str(value)
+def _line(path: str, before: object, after: int | None, pool: Pool) -> Line:
+    """One amount; memory is told in GiB too."""
+    in_memory = path.endswith(pool.names.memory) and after and pool.factor
+    note = show_mib(after * pool.factor) if in_memory and after and pool.factor else ""
+    return Line(path, None if before is None else str(before), None if after is None else str(after), note)
 
 
 def without_keys(found: kube.ResourceQuota, keys: list[str], why: str) -> Change:
@@ -164,3 +170,21 @@ def delete(
 ) -> Change:
     """Deletes an object, if it is still the one that was read."""
     return Change(target, How.DELETE, None, {"metadata": {"uid": metadata.uid}}, lines, undo=undo, why=why)
+
+
+def amounts(values: Mapping[str, object] | None, pool: Pool, prefix: str = COUNTED) -> dict[What, int]:
+    """The vGPU amounts among quantities."""
+    found = {what: integer((values or {}).get(f"{prefix}{pool.names.name(what)}")) for what in What}
+    return {what: number for what, number in found.items() if number is not None}
+
+
+def set_command(team: str, place: str, name: str, hard: Mapping[What, int], pool: Pool) -> str:
+    """The command that gives a quota these amounts."""
+    words = ["vgpuctl quota set", team]
+    if name != QUOTA:
+        words.append(f"--priority {name[len(QUOTA) + 1 :]}={hard.get(What.NUMBER, 0)}")
+    else:
+        words += [str(hard[What.NUMBER])] if What.NUMBER in hard else []
+        words += [f"--memory {size_text(hard[What.MEMORY], pool)}"] if What.MEMORY in hard else []
+        words += [f"--cores {hard[What.CORES]}"] if What.CORES in hard else []
+    return " ".join([*words, *([] if place == team else [f"-n {place}"])])

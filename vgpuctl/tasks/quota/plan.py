@@ -11,10 +11,9 @@ from vgpuctl.model.change import Change
 from vgpuctl.model.facts import Facts
 from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.model.quantity import integer
-from vgpuctl.model.quota.cap import COUNTED
 from vgpuctl.model.quota.share import total, uncounted
 from vgpuctl.model.quota.team import PRIORITIES, QUOTA, Amounts, Team, quota_name
-from vgpuctl.model.quota.units import Pool, counts, memory_units, size_text
+from vgpuctl.model.quota.units import Pool, counts, memory_units
 from vgpuctl.model.resource import What
 from vgpuctl.tasks.apply import Group, Wait
 from vgpuctl.tasks.quota import objects
@@ -155,9 +154,7 @@ class _Planner:
 
     def present(self, quota: kube.ResourceQuota | None) -> dict[What, int]:
         """The counted amounts that a quota has now."""
-        hard = (quota.spec.hard if quota else None) or {}
-        found = {what: integer(hard.get(f"{COUNTED}{self.names.name(what)}")) for what in What}
-        return {what: number for what, number in found.items() if number is not None}
+        return objects.amounts(quota.spec.hard if quota else None, self.pool)
 
     def migrated(self, present: Mapping[str, kube.ResourceQuota]) -> dict[What, int]:
         """What uncounted keys meant to limit: the least of each."""
@@ -180,23 +177,14 @@ class _Planner:
     ) -> Wanted:
         before = present.get(name)
         undo = self.undo(team, place, name, before)
-        return objects.quota((place, name), team.name, hard, self.names, before, priority_class, undo)
+        return objects.quota((place, name), team.name, hard, self.pool, before, priority_class, undo)
 
     def undo(self, team: Team, place: str, name: str, before: kube.ResourceQuota | None) -> str:
-        space = "" if place == team.name else f" -n {place}"
         had = self.present(before)
-        if not had:
-            return f"vgpuctl quota delete {team.name}{space}" if before is None else ""
-        if name != QUOTA:
-            return f"vgpuctl quota set {team.name}{space} --priority {name[len(QUOTA) + 1 :]}={had.get(What.NUMBER, 0)}"
-        words = [f"vgpuctl quota set {team.name}"]
-        if What.NUMBER in had:
-            words.append(str(had[What.NUMBER]))
-        if What.MEMORY in had:
-            words.append(f"--memory {size_text(had[What.MEMORY], self.pool)}")
-        if What.CORES in had:
-            words.append(f"--cores {had[What.CORES]}")
-        return " ".join(words) + space
+        if had:
+            return objects.set_command(team.name, place, name, had, self.pool)
+        space = "" if place == team.name else f" -n {place}"
+        return f"vgpuctl quota delete {team.name}{space}" if before is None else ""
 
     def warn_others(self, place: str, present: Mapping[str, kube.ResourceQuota], hard: Mapping[What, int]) -> None:
         for name, quota in sorted(present.items()):
@@ -257,7 +245,7 @@ class _Planner:
                 )
         self.version({*capability, *guarantee}, team.queue.name)
         undo = f"kubectl delete queue {team.queue.name}" if before is None else ""
-        return objects.queue(team.queue.name, team.name, capability, guarantee, self.names, before, undo)
+        return objects.queue(team.queue.name, team.name, capability, guarantee, self.pool, before, undo)
 
     def queue_amounts(self, team: Team) -> tuple[dict[What, int], dict[What, int]]:
         assert team.queue
@@ -271,8 +259,8 @@ class _Planner:
         return capability, guarantee
 
     def plain(self, values: Mapping[str, object] | None) -> dict[What, int]:
-        found = {what: integer((values or {}).get(self.names.name(what))) for what in What}
-        return {what: number for what, number in found.items() if number is not None}
+        """The vGPU amounts of a section of a queue."""
+        return objects.amounts(values, self.pool, "")
 
     def version(self, amounts: set[What], queue: str) -> None:
         if not amounts & {What.MEMORY, What.CORES}:

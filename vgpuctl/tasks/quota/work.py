@@ -59,7 +59,7 @@ def give(cluster: ClusterSource, teams: Sequence[Team], conduct: Conduct, *, mer
 
 def take(cluster: ClusterSource, team: str, conduct: Conduct) -> Outcome:
     """Takes a team's share away. Raises Problem or Missing before any change."""
-    facts = load((cluster,), (Part.QUOTAS, Part.QUEUES, Part.NAMESPACES))
+    facts = load((cluster,), (Part.QUOTAS, Part.QUEUES, Part.NAMESPACES, Part.CONFIGMAPS))
     spaces: dict[str, kube.Metadata | None] = {
         item.metadata.name: item.metadata for item in facts.namespaces.value or ()
     }
