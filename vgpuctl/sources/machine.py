@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from dataclasses import replace
@@ -12,11 +13,13 @@ from vgpuctl.model.card import Card, Driver, Library
 from vgpuctl.model.facts import Part
 from vgpuctl.model.host import Host
 from vgpuctl.model.reading import Reading, known, missing
+from vgpuctl.model.region import RegionFile
 from vgpuctl.sources.driver import NvmlDriver
 from vgpuctl.sources.files import Files, LocalFiles
 from vgpuctl.sources.host import REGIONS, read_host
 from vgpuctl.sources.recorded import RecordedFiles
 from vgpuctl.sources.region import read_regions
+from vgpuctl.sources.simulated import SimulatedMachine, Simulation, real_regions
 
 _Cards = tuple[Reading[Driver], Reading[tuple[Card, ...]]]
 
@@ -35,6 +38,7 @@ class Machine:
         self._driver = driver
         self._at = at
         self._lock = threading.Lock()
+        self._simulation = Simulation()
         self._cards: _Cards | None = None
         self._host: Reading[Host] | None = None
         self._library: Reading[Library] | None = None
@@ -67,7 +71,7 @@ class Machine:
         if part is Part.CARDS:
             return self._read_cards()[1]
         if part is Part.REGIONS and isinstance(self._files, LocalFiles):
-            return read_regions(self._files.outer(REGIONS), self._files.outer("/"))
+            return self._read_regions(self._files)
         return missing(f"{self.name} does not hold {part.value}", self.name)
 
     def has_gpu(self) -> bool:
@@ -79,6 +83,10 @@ class Machine:
         with self._lock:
             self._cards = None
             self._host = None
+
+    def simulated(self) -> tuple[SimulatedMachine, ...]:
+        """The simulated machines that run beside this one."""
+        return self._simulation.machines() if self._driver else ()
 
     def close(self) -> None:
         if self._driver:
@@ -104,6 +112,12 @@ class Machine:
         if self._library is None:
             self._library = self._driver.library()
         return known(replace(reading.value, library=self._library), reading.source, reading.at)
+
+    def _read_regions(self, files: LocalFiles) -> Reading[tuple[RegionFile, ...]]:
+        """The regions of containers, and on this very machine those of `vgpuctl run`."""
+        containers = read_regions(files.outer(REGIONS), files.outer("/"))
+        mine = real_regions(os.environ) if self._driver else ()
+        return known((*(containers.value or ()), *mine), containers.source, self.now()) if mine else containers
 
     def _recorded_cards(self) -> _Cards:
         text = self._files.read("/commands/nvidia-smi-q-x.txt", 16 << 20)

@@ -13,7 +13,7 @@ from vgpuctl.model.problem import Problem
 from vgpuctl.model.reading import Missing
 from vgpuctl.model.selector import Selector
 from vgpuctl.model.usage.filter import Filter
-from vgpuctl.model.usage.holdings import Holdings
+from vgpuctl.model.usage.holdings import Holdings, merge
 from vgpuctl.model.usage.machine import machine
 from vgpuctl.model.usage.pool import pool
 from vgpuctl.sources.cluster import Cluster
@@ -70,15 +70,25 @@ def read(sources: Sequence[Source], wanted: Wanted) -> Picture:
     if any(Part.PODS in source.parts for source in sources):
         facts = load(sources, POOL)
         return Picture(pool(facts), wanted.filter(facts.pods.value))
-    for source in sources:
-        if isinstance(source, Machine):
-            source.refresh()
-    try:
-        holdings = machine(load(sources, MACHINE))
-    except Missing as missing:
+    return Picture(_machines(sources), replace(wanted, namespace="").filter(None))
+
+
+def _machines(sources: Sequence[Source]) -> Holdings:
+    """This machine and those that `vgpuctl run --simulate` made on it; one that cannot be read is left out beside one
+    that can."""
+    here = [source for source in sources if isinstance(source, Machine)]
+    for source in here:
+        source.refresh()
+    found, reason = [], ""
+    for one in (*sources, *(simulated for source in here for simulated in source.simulated())):
+        try:
+            found.append(machine(load([one], MACHINE)))
+        except Missing as missing:
+            reason = reason or missing.reason
+    if not found:
         remedy = "name a cluster with --kubeconfig, or look at a made-up pool with --demo"
-        raise Problem("there is no cluster, and no card here answers", missing.reason, remedy) from None
-    return Picture(holdings, replace(wanted, namespace="").filter(None))
+        raise Problem("there is no cluster, and no card here answers", reason, remedy)
+    return merge(found)
 
 
 class Collector:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from vgpuctl.model.usage.row import PendingPod, Row
@@ -26,3 +27,18 @@ class Holdings:
     pending: list[PendingPod] = field(default_factory=list)
     notes: tuple[str, ...] = ()
     whole: bool = True
+
+
+def merge(parts: Sequence[Holdings]) -> Holdings:
+    """The holdings of several machines as one; the first names the source and the time."""
+    return Holdings(
+        parts[0].source,
+        parts[0].at,
+        {name: row for part in parts for name, row in part.nodes.items()},
+        {key: row for part in parts for key, row in part.cards.items()},
+        [row for part in parts for row in part.vgpus],
+        {key: rows for part in parts for key, rows in part.processes.items()},
+        [pod for part in parts for pod in part.pending],
+        tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+        whole=all(part.whole for part in parts),
+    )
