@@ -61,6 +61,11 @@ BROKEN = {
     "no data": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: volcano-vgpu-device-config, namespace: kube-system}\ndata: {}  #! cm-data-key\n",
     "binary data": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: volcano-vgpu-device-config, namespace: kube-system}\n"
     "binaryData:  #! cm-data-key\n  device-config.yaml: bnZpZGlhOg==\n",
+    "empty text": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: volcano-vgpu-device-config, namespace: kube-system}\n"
+    "data:\n  device-config.yaml: ''  #! foreign-format\n",
+    "a template as a namespace": DEVICE_MAP.replace(
+        "namespace: kube-system", "namespace: {{ .Release.Namespace }}  #! unrendered-template"
+    ),
     "no block": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: volcano-vgpu-device-config, namespace: kube-system}\n"
     "data:\n  device-config.yaml:  #! type-mismatch\n" + block(GOOD),
     "all at once": DEVICE_MAP.replace("name: volcano-vgpu-device-config", "name: device-config  #! cm-name")

@@ -76,6 +76,7 @@ BROKEN = {
     .replace(", factor-zero", "")
     .replace("nvidia:", "nvidia:  #! factor-zero"),
     "a helm wrapper": "devicePlugin:  #! wrong-nesting\n" + block(GOOD, 2),
+    "two wrappers": "devicePlugin:  #! wrong-nesting\n  config:\n" + block(GOOD),
     "the section without its indentation": "nvidia:\n"
     + "".join(line[2:] for line in GOOD.splitlines(keepends=True)[1:]).replace("\n", "  #! wrong-nesting\n", 1),
     "one level too many": "nvidia:\n  config:  #! wrong-nesting\n"

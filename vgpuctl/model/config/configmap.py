@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from vgpuctl.model.config.kind import DEVICE, KINDS, NODE, SCHEDULER, Kind, kind_of
 from vgpuctl.model.context import Context
-from vgpuctl.model.document import Entry, Mapping, Position, Scalar, find, place_of, read_yaml
+from vgpuctl.model.document import Entry, Mapping, Position, Scalar, Sequence, find, place_of, read_yaml
 from vgpuctl.model.finding import Severity
 from vgpuctl.model.manifest import Manifest, near
 from vgpuctl.model.place import Place
@@ -47,9 +47,9 @@ def configmap(manifest: Manifest, context: Context, wanted: Kind | None) -> Conf
     if entry and text is None and not flat:
         message = f"the value of {entry.name} is no text: the API server refuses the ConfigMap"
         hits.append(("type-mismatch", Hit(entry.position, f"data.{entry.name}", message, f"{entry.name}: |")))
-    return ConfigMap(
-        kind, manifest.title if manifest.name else "a ConfigMap", text if text and text.text else None, hits
-    )
+    if text is not None and flat and not text.text.strip():
+        text = None  # it stands outside
+    return ConfigMap(kind, manifest.title if manifest.name else "a ConfigMap", text, hits)
 
 
 def _flat(root: Mapping) -> Iterator[tuple[str, Hit]]:
@@ -62,7 +62,9 @@ def _flat(root: Mapping) -> Iterator[tuple[str, Hit]]:
     holds = (
         any(isinstance(e.value, Scalar) and e.value.text.strip() for e in data) if isinstance(data, Mapping) else False
     )
-    lost = next((entry for entry in root if entry.name not in _TOP), None)
+    names = [entry.name for entry in root]
+    below = list(root)[names.index("data") + 1 :] if "data" in names else list(root)
+    lost = next((entry for entry in below if entry.name not in _TOP), None)
     if lost and not holds and (stray or _flat_kind(root)):
         message = f"{lost.name} stands outside data: the ConfigMap holds nothing"
         yield (
@@ -131,6 +133,9 @@ def _is_device(root: Mapping) -> bool:
 
 def _name(manifest: Manifest, kind: Kind, context: Context) -> Iterator[tuple[str, Hit]]:
     wanted = kind.configmap(context)
+    if _is_template(manifest, "name"):
+        yield "unrendered-template", _template(manifest, "name")
+        return
     if not wanted or manifest.name == wanted:
         return
     reader = {DEVICE.name: "the plugin reads", NODE.name: "the DaemonSet mounts"}.get(kind.name, "the scheduler mounts")
@@ -140,6 +145,9 @@ def _name(manifest: Manifest, kind: Kind, context: Context) -> Iterator[tuple[st
 
 def _namespace(manifest: Manifest, kind: Kind, context: Context) -> Iterator[tuple[str, Hit]]:
     allowed = kind.namespaces(context)
+    if _is_template(manifest, "namespace"):
+        yield "unrendered-template", _template(manifest, "namespace")
+        return
     if not allowed or manifest.namespace in allowed:
         return
     path, remedy = "metadata.namespace", f"namespace: {allowed[0]}"
@@ -160,6 +168,17 @@ def _key(manifest: Manifest, kind: Kind, entry: Entry | None) -> Iterator[tuple[
     found = f"{entry.name} is not read" if entry else "there is no text in data"
     message = f"{found}: {kind.title}s are looked up under {kind.data_key}"
     yield "cm-data-key", Hit(position, "data", message, f"{kind.data_key}: |")
+
+
+def _is_template(manifest: Manifest, key: str) -> bool:
+    """The value is `{{ … }}`: a mapping for YAML, or a string with the braces in it."""
+    value = find(manifest.root, "metadata", key)
+    return isinstance(value, (Mapping, Sequence)) or (isinstance(value, Scalar) and "{{" in value.text)
+
+
+def _template(manifest: Manifest, key: str) -> Hit:
+    message = f"the {key} is a template that was not rendered"
+    return Hit(_metadata(manifest, key), f"metadata.{key}", message, "render it, or write the value")
 
 
 def _metadata(manifest: Manifest, key: str) -> Position:

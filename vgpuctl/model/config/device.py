@@ -23,7 +23,7 @@ from vgpuctl.model.config.shape import (
     Text,
     nearest,
 )
-from vgpuctl.model.document import Document, Mapping, Position, Sequence
+from vgpuctl.model.document import Document, Mapping, Node, Position, Sequence
 
 _UNSIGNED_IN_ONE = Number((0, 2**31 - 1), (-(2**31), 2**64 - 1))
 INSTANCE = MapOf(
@@ -148,7 +148,7 @@ def _no_section(root: Mapping, loader: Loader) -> None:
             message = "there is no nvidia section: every key at the top level is ignored, resource names are empty"
             loader.hit("wrong-nesting", entry.position, entry.name, message, "put all keys under nvidia:")
             return
-        if isinstance(entry.value, Mapping) and ("nvidia" in _names(entry.value) or _known(entry.value)):
+        if holds_section(entry.value):
             message = f"there is no nvidia section at the top level: everything under {entry.name} is ignored"
             loader.hit("wrong-nesting", entry.position, entry.name, message, f"remove the level {entry.name}")
             return
@@ -158,6 +158,17 @@ def _no_section(root: Mapping, loader: Loader) -> None:
     if loader.templates and first is None:
         return
     loader.hit("foreign-format", first.position if first else root.position, "", message, _START)
+
+
+def holds_section(node: Node, levels: int = 4) -> bool:
+    """There is an nvidia section, or its keys, some levels below."""
+    if not isinstance(node, Mapping) or not levels:
+        return False
+    return (
+        any(entry.name == "nvidia" and isinstance(entry.value, Mapping) and _known(entry.value) for entry in node)
+        or _known(node)
+        or any(holds_section(entry.value, levels - 1) for entry in node)
+    )
 
 
 def _known(node: Mapping) -> bool:

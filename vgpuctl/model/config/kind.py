@@ -96,7 +96,7 @@ def _guesses(root: Mapping) -> Iterator[Kind]:
     if lower & {"plugins", "configurations"}:
         yield SCHEDULER
     inner = [entry.value for entry in root if isinstance(entry.value, Mapping)]
-    if any("nvidia" in _names(value) or _names(value) & set(device.NVIDIA.fields) for value in inner):
+    if any(device.holds_section(value) for value in inner):
         yield DEVICE
     if any("tiers" in _names(value) for value in inner):
         yield SCHEDULER

@@ -20,7 +20,8 @@ from vgpuctl.model.yaml_scalar import is_octal
 
 _NOTE = re.compile(r"(_|x-|//|#).*|comments?|description|notes?", re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"\{\{.*\}\}|\$\{.+\}|\$\(.+\)|\$[A-Za-z_]\w*|%\(.+\)s|<[^<>]+>|@[A-Z_]+@|__[A-Z_]+__")
-_WITH_UNIT = re.compile(r"\s*[0-9.]+\s*([KMGT]i?B?|B)\s*", re.IGNORECASE)
+_WITH_UNIT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]i?B?|B)\s*", re.IGNORECASE)
+_MIB = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "B": 1 / 1024**2}
 _TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}")
 
 
@@ -147,7 +148,7 @@ class Loader:
             return self.list(node, shape, path, where)
         if isinstance(shape, MapOf):
             return self.map(node, shape, path, where, start or node.position)
-        bad = self.misfit(node, shape)
+        bad = self.misfit(node, shape, path)
         if bad:
             rule, message, remedy = bad
             self.hit(rule, node.position, path, message, remedy)
@@ -169,9 +170,8 @@ class Loader:
 
     def list(self, node: Node, shape: ListOf, path: str, place: Position) -> Loaded:
         if not isinstance(node, Sequence):
-            self.hit(
-                shape.rule, node.position, path, f"a list is wanted here: {self.effect}", "write - before each item"
-            )
+            remedy = "write [ … ]" if self.form == "json" else "write - before each item"
+            self.hit(shape.rule, node.position, path, f"a list is wanted here: {self.effect}", remedy)
             return Loaded(node, place, path, bad=True)
         items: list[Loaded] = []
         for index, item in enumerate(node.items):
@@ -247,7 +247,7 @@ class Loader:
                 self.load(entry.value, shape.fields[meant], here, entry.position)
         return misplaced
 
-    def misfit(self, node: Node, shape: Text | Bool | Number) -> tuple[str, str, str] | None:
+    def misfit(self, node: Node, shape: Text | Bool | Number, path: str) -> tuple[str, str, str] | None:
         """Why a node does not fit a scalar shape, as rule, message, remedy."""
         if not isinstance(node, Scalar):
             return "type-mismatch", f"a single value is wanted here: {self.effect}", ""
@@ -259,16 +259,27 @@ class Loader:
             if isinstance(node.value, bool):
                 return None
             if isinstance(node.value, str):
-                return "string-for-bool", f"a string is not a boolean: {self.effect}", "write true or false, unquoted"
+                remedy = self.write(path, "true" if node.value.lower() in ("true", "yes", "on", "1") else "false")
+                return "string-for-bool", f"a string is not a boolean: {self.effect}", remedy
             return "type-mismatch", f"a number is not a boolean: {self.effect}", "write true or false"
-        return self.no_number(node, shape)
+        return self.no_number(node, shape, path)
 
-    def no_number(self, node: Scalar, shape: Number) -> tuple[str, str, str] | None:
+    def write(self, path: str, value: str) -> str:
+        """What to write for a key: `key: value`, in the form of the file."""
+        key = path.rpartition(".")[2]
+        if key.endswith("]"):
+            return f"write {value}"
+        return f'"{key}": {value}' if self.form == "json" else f"{key}: {value}"
+
+    def no_number(self, node: Scalar, shape: Number, path: str) -> tuple[str, str, str] | None:
         value = node.value
         if isinstance(value, str):
-            rule = shape.unit_rule if _WITH_UNIT.fullmatch(value) else "string-for-number"
-            digits = re.sub(r"[^0-9].*", "", value.strip()) or "a number"
-            return rule, f"{value!r} is a string, not a number: {self.effect}", f"write {digits} without quotes or unit"
+            unit = _WITH_UNIT.fullmatch(value)
+            rule = shape.unit_rule if unit else "string-for-number"
+            right = _in_mib(unit) if unit and rule == "mig-unit" else value.strip()
+            plain = bool(re.fullmatch(r"[0-9]+(\.[0-9]+)?", right))
+            remedy = self.write(path, right) if plain else "write a number without quotes or unit"
+            return rule, f"{value!r} is a string, not a number: {self.effect}", remedy
         if isinstance(value, bool):
             return "type-mismatch", f"{node.text} is a boolean, not a number: {self.effect}", "write a number"
         remedy = "write a number" if shape.fraction else "write a whole number"
@@ -286,6 +297,11 @@ class Loader:
             who = "the plugin" if value < 0 else "the scheduler"
             return "loaders-disagree", f"only {who} can load {node.text}; the other one drops the whole file", remedy
         return "number-range", f"{node.text} is out of range: {self.effect}", f"{remedy} from 1 on"
+
+
+def _in_mib(match: re.Match[str]) -> str:
+    """A size with a unit as whole MiB."""
+    return str(int(float(match.group(1)) * _MIB[match.group(2)[0].upper()]))
 
 
 def nearest(word: str, names: Iterable[str]) -> str:

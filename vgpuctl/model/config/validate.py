@@ -165,7 +165,7 @@ def _wrapped(wrapped: ConfigMap, document: Document, verdict: Verdict) -> None:
     verdict.saw(f"{wrapped.kind.title} in {wrapped.title}")
     for rule, hit in wrapped.hits:
         verdict.add(rule, hit)
-    if wrapped.text:
+    if wrapped.text is not None:
         content(wrapped.kind, wrapped.text.text, wrapped.place(document.text), verdict)
 
 
