@@ -6,16 +6,18 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vgpuctl.cli.settings import Settings
 from vgpuctl.model.context import Context, gpu_list
-from vgpuctl.model.facts import Facts, Part
 from vgpuctl.model.finding import Findings, Severity
 from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.model.version_number import VersionNumber
+
+if TYPE_CHECKING:  # what files alone do not need is imported late
+    from vgpuctl.model.facts import Facts, Part
 
 Files = Annotated[list[str] | None, typer.Argument(help="Files to lint; - is the standard input", metavar="FILE")]
 Volcano = Annotated[
@@ -44,6 +46,8 @@ def read_files(files: Sequence[str]) -> list[tuple[str, str]]:
 
 def context_for(settings: Settings, live: bool, parts: Sequence[Part] = ()) -> tuple[Facts, Context]:
     """The facts (these parts, and what the context needs) and the context, where a source is named; else nothing."""
+    from vgpuctl.model.facts import Facts
+
     if not (live or settings.bundle or settings.demo):
         return Facts(), Context()
     from vgpuctl.cli.sources import sources
@@ -62,6 +66,7 @@ def with_options(context: Context, volcano: str | None, factor: int | None, gpus
             volcano=VersionNumber(volcano) if volcano else context.volcano,
             factor=factor or context.factor,
             nodes=gpu_list(gpus) if gpus else context.nodes,
+            names_known=context.names_known and not gpus,
         )
     except ValueError as error:
         raise Problem(str(error), exit_code=Exit.USAGE) from None

@@ -40,7 +40,8 @@ class PoolNode:
 class Context:
     """volcano: its version. factor: MiB per memory unit. nodes: the GPU nodes, None when unknown. resources: the
     extended resources that the pool's nodes offer, None when unknown. schedulers: names under which Volcano runs.
-    queues: names of the queues that exist, None when unknown."""
+    queues: names of the queues that exist, None when unknown. names_known: nodes are named as
+    in the cluster."""
 
     volcano: VersionNumber | None = None
     factor: int | None = None
@@ -52,6 +53,7 @@ class Context:
     scheduler_namespace: str = ""
     scheduler_configmap: str = ""
     plugin_namespace: str = ""
+    names_known: bool = True
 
     def before(self, version: str) -> bool:
         """Volcano is known to be older than `version`."""

@@ -178,6 +178,13 @@ def test_wrong_use_is_told(run: Run, arguments: tuple[str, ...], code: int, word
     assert all(word in err for word in words), err
 
 
+def test_cards_given_by_hand_have_no_names_that_an_entry_could_miss(run: Run) -> None:
+    text = '{"nodeconfig": [{"name": "gpu01"}]}'
+    assert run("validate", "-", "--gpus", "8xH100-80GB", stdin=text)[0] == 0
+    assert "node-unknown" not in run("validate", "-", "--gpus", "8xH100-80GB", stdin=text)[1]
+    assert "node-unknown" in run("validate", "-", "--demo", stdin=text)[1]
+
+
 def test_the_demo_pool_has_no_error(run: Run) -> None:
     code, out, _ = run("validate", "--live", "--demo")
     assert code == 0

@@ -86,7 +86,7 @@ def _nameless(config: NodeConfig, context: Context) -> Iterator[Hit]:
 
 
 def _unknown(config: NodeConfig, context: Context) -> Iterator[Hit]:
-    if context.nodes is None:
+    if context.nodes is None or not context.names_known:
         return
     names = [node.name for node in context.nodes]
     for name in config.fields("name"):
