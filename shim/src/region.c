@@ -24,7 +24,9 @@ static struct region current;
 
 /* A sparse file on a full disk would kill the program when a page is first written, so blocks are taken now. */
 static int reserve(int fd, off_t size) {
-  if (fallocate(fd, 0, 0, size) == 0) return 0;
+  int result;
+  while ((result = fallocate(fd, 0, 0, size)) != 0 && errno == EINTR) {}
+  if (result == 0) return 0;
   if (errno != EOPNOTSUPP && errno != EINVAL && errno != ENOSYS) return errno;
   return ftruncate(fd, size) == 0 ? 0 : errno;
 }
@@ -59,7 +61,6 @@ static int open_sized(const char *path, off_t size) {
       fchmod(fd, 0666); /* all users of the container share it */
       error = reserve(fd, size);
       if (!error) return fd;
-      if (ftruncate(fd, 0) != 0) unlink(path);
     } else if (!error) {
       log_line(LOG_WARNING, LOG_REGION, "%s is not a region of this version; replaced", path);
       if (!lock(fd) || (same_file(fd, path) && unlink(path) != 0)) error = errno;
