@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.quota_cluster import MemoryCluster
+from tests.unit.quota.memory import MemoryCluster
 from vgpuctl.model.change import Change, How, Line, Target
 from vgpuctl.model.changes import Action
 from vgpuctl.model.problem import Exit, Problem

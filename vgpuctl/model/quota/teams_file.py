@@ -60,8 +60,8 @@ class _Reader:
         return None
 
     def text(self, entry: Entry, path: str, wrong: Callable[[str], str]) -> str:
-        value = entry.value.value if isinstance(entry.value, Scalar) else None
-        if not isinstance(value, str):
+        value = _name(entry.value)
+        if not value:
             self.wrong("type-mismatch", entry.value.position, path, f"{path} must be a text")
             return ""
         why = wrong(value)
@@ -109,7 +109,7 @@ class _Reader:
             return []
         found = []
         for index, item in enumerate(entry.value):
-            name = item.value if isinstance(item, Scalar) and isinstance(item.value, str) else ""
+            name = _name(item)
             why = wrong_namespace(name)
             if why:
                 self.wrong("name", item.position, join(path, index), why)
@@ -146,6 +146,11 @@ class _Reader:
             priorities=self.priorities(*found["priorities"]) if "priorities" in found else {},
             queue=self.queue(*found["queue"]) if "queue" in found else None,
         )
+
+
+def _name(node: Node) -> str:
+    """A name as it is written: `y`, `on` and `12` are names too, though YAML makes something else of them."""
+    return node.text if isinstance(node, Scalar) and (node.quoted or node.value is not None) else ""
 
 
 def read_teams(text: str, file: str) -> tuple[list[Team], list[Finding]]:
