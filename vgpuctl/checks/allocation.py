@@ -110,9 +110,10 @@ def no_device(facts: Facts, options: Options) -> Iterator[Result]:
     if not pods:
         raise Skip("no vGPU pod is bound")
     for pod in pods:
-        asked = sum(_number(container, names) for container in pod.spec.containers)
         found = pool.allocations(pod)
-        if asked and (found is None or not found.all):
+        if found is not None and found.all:
+            continue
+        if any(_number(container, names) for container in pod.spec.containers):
             subject = share.pod_subject(pod)
             told = "no annotation" if found is None else "an empty annotation"
             yield Result(

@@ -209,7 +209,7 @@ def _sum(gpu: GpuNode, field: str, *, healthy: bool = False) -> int:
 
 
 def register(facts: Facts, options: Options) -> Iterator[Result]:
-    names = pool.resource_names(facts)
+    names, version = pool.resource_names(facts), pool.volcano_version(facts)
     for gpu in share.gpu_nodes(facts):
         subject = share.node_subject(gpu)
         if gpu.register is None:
@@ -237,7 +237,8 @@ def register(facts: Facts, options: Options) -> Iterator[Result]:
         if wrong:
             yield Result(Status.FAIL, wrong, subject, evidence, "restart the plugin pod of this node")
         yield from _against_driver(facts, gpu, evidence)
-        yield from _handshake(facts, gpu)
+        if version is not None and _wants_handshake(version):
+            yield from _handshake(facts, gpu, version)
 
 
 def _wrong_cards(gpu: GpuNode) -> str:
@@ -268,10 +269,7 @@ def _against_driver(facts: Facts, gpu: GpuNode, evidence: tuple[Evidence, ...]) 
         )
 
 
-def _handshake(facts: Facts, gpu: GpuNode) -> Iterator[Result]:
-    version = pool.volcano_version(facts)
-    if version is None or not _wants_handshake(version):
-        return
+def _handshake(facts: Facts, gpu: GpuNode, version: VersionNumber) -> Iterator[Result]:
     subject = share.node_subject(gpu)
     text = gpu.node.metadata.annotation(annotation.HANDSHAKE)
     shake = annotation.decode_handshake(text) if text is not None else None

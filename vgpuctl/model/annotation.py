@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
 REGISTER = "volcano.sh/node-vgpu-register"
 HANDSHAKE = "volcano.sh/node-vgpu-handshake"
@@ -126,6 +127,7 @@ class Allocations:
         return tuple(item for container in self.containers for item in container)
 
 
+@lru_cache(maxsize=1 << 16)
 def decode_allocations(text: str) -> Allocations:
     """The pod annotations `vgpu-ids-new` and `devices-to-allocate`: `UUID,NVIDIA,memory,cores:`, containers by `;`."""
     containers = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
 
 class What(str, Enum):
@@ -33,8 +34,12 @@ class ResourceNames:
 
     def what(self, name: str) -> What | None:
         """What a resource name counts, None when it is no vGPU resource."""
-        return next((what for what in What if self.name(what) == name), None)
+        return self._meanings.get(name)
 
-    @property
+    @cached_property
+    def _meanings(self) -> dict[str, What]:
+        return {self.name(what): what for what in reversed(What)}
+
+    @cached_property
     def all(self) -> tuple[str, ...]:
         return tuple(self.name(what) for what in What)
