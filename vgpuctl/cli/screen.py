@@ -75,11 +75,12 @@ class Screen:
         """Shows a frame; lines that did not change are not written."""
         lines = list(frame)
         parts = []
+        if len(lines) < len(self._last) or not self._last:
+            parts.append("\x1b[2J")
+            self._last = []
         for number, line in enumerate(lines):
             if number >= len(self._last) or self._last[number] != line:
                 parts.append(f"\x1b[{number + 1};1H{line}\x1b[0m\x1b[K")
-        if len(lines) < len(self._last) or not self._last:
-            parts.append(f"\x1b[{len(lines) + 1};1H\x1b[J" if lines else "\x1b[2J")
         self._last = lines
         self._write("".join(parts))
 

@@ -30,6 +30,8 @@ SGR = {
 """Styles of Cells as the numbers of the terminal's escape sequence."""
 _ESCAPE = re.compile(r"(\x1b\[[0-9;]*m)")
 _BAR = 8
+_BAR_FROM = 100
+"""Columns below which a terminal has no room for bars."""
 _SPARKS = "▁▂▃▄▅▆▇"
 _ASCII_MARKS = str.maketrans({"–": "-", "≥": ">=", "…": "~", "·": "-", "×": "x"})
 _ASCII_SPARKS = ".:-=+*#"
@@ -145,7 +147,9 @@ def _drawing(column: Column, rows: Iterable[Any], terminal: Terminal) -> _Drawin
 
 
 def _text(cell: Cell, terminal: Terminal) -> str:
-    return cell.text if cell.bar is None or terminal.width is None else f"{bar(cell.bar, terminal)} {cell.text:>4}"
+    if cell.bar is None or (terminal.width or 0) < _BAR_FROM:
+        return cell.text
+    return f"{bar(cell.bar, terminal)} {cell.text:>4}"
 
 
 def _padded(drawing: _Drawing, size: int, right: bool, terminal: Terminal) -> list[str]:
