@@ -85,13 +85,24 @@ def read() -> Answer:
     return Answer(known(driver, _SOURCE, now), known(tuple(row for row in rows if isinstance(row, Card)), _SOURCE, now))
 
 
+def _memory(handle: Any) -> Any:
+    """Total and used memory as nvidia-smi shows them: the second version leaves out what the driver keeps for itself,
+    the first one (drivers before 510) counts it as used."""
+    try:
+        return pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2)
+    except pynvml.NVMLError as error:
+        if error.value != pynvml.NVML_ERROR_FUNCTION_NOT_FOUND:
+            raise
+    return pynvml.nvmlDeviceGetMemoryInfo(handle)
+
+
 def _card(index: int, now: float) -> Card | BrokenCard:
     name = ""
     try:
         handle = pynvml.nvmlDeviceGetHandleByIndex(index)
         name = _text("nvmlDeviceGetUUID", handle)
         model = _text("nvmlDeviceGetName", handle)
-        memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
+        memory = _memory(handle)
     except pynvml.NVMLError as error:
         unified = bool(name) and error.value == pynvml.NVML_ERROR_NOT_SUPPORTED
         return BrokenCard(index, _why(error), name, unified)
