@@ -1,4 +1,4 @@
-"""The view of Changes: one row for each object, as kubectl users know it, with old → new."""
+"""The view of Changes: one row for each object, as kubectl users know it, old → new below."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ def _place(row: Changed) -> str:
     return f"{row.namespace}/{row.name}" if row.namespace else row.name
 
 
-def _values(row: Changed) -> str:
-    return row.error or story(row.values)
-
-
 def _rows(output: Changes) -> Sequence[Changed]:
     return output.changes
 
 
 def _footer(output: Changes) -> Iterator[str]:
+    for row in output.changes:
+        told = row.error or story(row.values)
+        if told:
+            yield f"{_place(row)}: {told}"
     yield from output.notes
     made = [row for row in output.changes if row.action in (Action.CREATED, Action.CONFIGURED, Action.DELETED)]
     if output.dry_run:
@@ -47,7 +47,6 @@ VIEWS = {
             Column("KIND", lambda row: row.object_kind),
             Column("NAME", lambda row: Cell(_place(row), "strong"), shrink=24),
             Column("RESULT", lambda row: Cell(row.action.value, _STYLES[row.action])),
-            Column("CHANGE", _values, shrink=30),
         ),
         name=lambda row: f"{row.object_kind.lower()}/{row.name}",
         footer=lambda output: list(_footer(output)),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from vgpuctl.model.quota.share import Amount, QueueShare, Quotas, Share
 from vgpuctl.render.units import gib
 from vgpuctl.render.view import Cell, Column, View
@@ -12,12 +14,10 @@ _UNKNOWN = "–"
 
 
 def _of(part: object, whole: object) -> str:
-    """`used/hard`; a dash for what is not known, ∞ for no limit."""
-    left = _UNKNOWN if part is None else str(part)
-    return f"{left}/{_NO_LIMIT}" if whole is None else f"{left}/{whole}"
-
-
-_NO_LIMIT = "none"
+    """`used/hard`; a dash where there is no limit, `?` for a use that is not known."""
+    if whole is None:
+        return _UNKNOWN
+    return f"{'?' if part is None else part}/{whole}"
 
 
 def _memory(amount: Amount | None) -> str | None:
@@ -65,7 +65,11 @@ def _footer(output: Quotas) -> Iterator[str]:
 
 def _queue(queue: QueueShare) -> str:
     parts = [f"queue {queue.name}"]
-    for word, amount in (("capability", queue.capability), ("guarantee", queue.guarantee)):
+    for word, amount in (
+        ("capability", queue.capability),
+        ("deserved", queue.deserved),
+        ("guarantee", queue.guarantee),
+    ):
         said = _amount(amount)
         if said:
             parts.append(f"{word} {said}")
@@ -82,6 +86,52 @@ def _amount(amount: Amount) -> str:
     return " + ".join(filter(None, said))
 
 
+class ShareRecord(msgspec.Struct, frozen=True):
+    """A share as one line of a spreadsheet: bytes, percent, plain numbers, nothing for unknown."""
+
+    namespace: str
+    quota: str
+    team: str
+    priorities: str
+    queue: str
+    hard_vgpus: int | None
+    hard_memory: int | None
+    hard_cores: int | None
+    used_vgpus: int | None
+    used_memory: int | None
+    used_cores: int | None
+    held_vgpus: int | None
+    held_memory: int | None
+    held_cores: int | None
+    pending_vgpus: int | None
+    pending_pods: int | None
+    problems: str
+
+
+def _records(output: Quotas) -> list[ShareRecord]:
+    none = Amount()
+    records = []
+    for row in output.shares:
+        used, holds = row.used or none, row.holds or none
+        amounts = [(part.number, part.memory, part.cores) for part in (row.hard, used, holds)]
+        records.append(
+            ShareRecord(
+                row.namespace,
+                row.name,
+                row.team,
+                " ".join(row.priorities),
+                row.queue,
+                *amounts[0],
+                *amounts[1],
+                *amounts[2],
+                (row.pending or none).number,
+                row.pending_pods,
+                "; ".join(row.problems),
+            )
+        )
+    return records
+
+
 def _rows(output: Quotas) -> Sequence[Share]:
     return output.shares
 
@@ -94,32 +144,30 @@ VIEWS = {
             Column("QUOTA", lambda row: row.name or "(none)", shrink=10),
             Column("TEAM", lambda row: row.team or _UNKNOWN, wide=True),
             Column("PRIORITY", lambda row: ",".join(row.priorities) or "all", wide=True),
-            Column("VGPUS", _number, raw=lambda row: row.used.number if row.used else None, right=True),
+            Column("VGPUS", _number, right=True),
             Column(
                 "MEMORY",
                 lambda row: _of(_memory(row.used), _memory(row.hard)) if row.name else _UNKNOWN,
-                raw=lambda row: row.used.memory if row.used else None,
                 right=True,
             ),
             Column(
                 "CORES",
                 lambda row: _raw(row, "cores") if row.name else _UNKNOWN,
-                raw=lambda row: row.used.cores if row.used else None,
                 right=True,
             ),
             Column("UNITS", lambda row: _raw(row, "memory_units"), wide=True, right=True),
-            Column("HOLDS", _held, raw=lambda row: row.holds.number if row.holds else None, right=True),
+            Column("HOLDS", _held, right=True),
             Column(
                 "HELD MEMORY",
                 lambda row: _memory(row.holds) or _UNKNOWN,
-                raw=lambda row: row.holds.memory if row.holds else None,
                 right=True,
                 drop=1,
             ),
-            Column("PENDING", _pending, raw=lambda row: row.pending.number if row.pending else None, right=True),
+            Column("PENDING", _pending, right=True),
             Column("QUEUE", lambda row: row.queue or "default", shrink=8, drop=2),
         ),
         name=lambda row: f"{row.namespace}/{row.name}" if row.name else "",
+        records=_records,
         footer=lambda output: list(_footer(output)),
         empty="no quota on vGPUs, and no vGPU pod",
     )
