@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from machine import BUILD, PROGRAMS, SHIM, Machine, library
+from machine import BUILD, PROGRAMS, SHIM, Machine
 
 
 def make(directory: Path, *targets: str) -> None:
@@ -18,6 +19,16 @@ def make(directory: Path, *targets: str) -> None:
         ["make", "-C", str(directory), "-j2", f"PYTHON={sys.executable}", *targets], capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
+
+
+def keep(built: Path) -> Path:
+    """A copy under a path of its own: a library that is mapped must never be written again, and others may build meanwhile."""
+    kept = PROGRAMS / hashlib.sha256(built.read_bytes()).hexdigest()[:12] / built.name
+    kept.parent.mkdir(exist_ok=True)
+    if not kept.exists():
+        shutil.copy(built, kept.with_suffix(f".{os.getpid()}"))
+        kept.with_suffix(f".{os.getpid()}").rename(kept)
+    return kept
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -28,7 +39,7 @@ def built() -> None:
     make(SHIM / "tests")
     if "VGPU_LIBRARY" not in os.environ:
         make(SHIM, "release")
-        shutil.copy(BUILD / "x86_64" / "libvgpu.so", library())  # a build during the tests must not change it
+        os.environ["VGPU_LIBRARY"] = str(keep(BUILD / "x86_64" / "libvgpu.so"))
 
 
 
