@@ -29,7 +29,7 @@ Gpus = Annotated[
 ]
 Live = Annotated[bool, typer.Option("--live", help="Lint what the cluster (or the bundle) holds")]
 
-FORMS = ("table", "wide", "json", "yaml", "csv", "name")
+FORMS = ("table", "wide", "json", "yaml", "junit", "csv", "name")
 
 
 def read_files(files: Sequence[str]) -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ import msgspec
 from vgpuctl.model.context import Context
 from vgpuctl.model.facts import Facts
 from vgpuctl.model.finding import Checked, Finding, Findings
+from vgpuctl.model.place import Lines
 
 Lint = Callable[[str, str, Context], tuple[list[Finding], list[Checked]]]
 """A subject's lint: text, file name, context → findings by place, what was looked at."""
@@ -21,7 +22,8 @@ def lint_texts(lint: Lint, texts: Iterable[tuple[str, str]], context: Context) -
     checked: list[Checked] = []
     for file, text in texts:
         found, subjects = lint(text, file, context)
-        findings += found
+        lines = Lines(text.removeprefix("\ufeff"))
+        findings += (msgspec.structs.replace(one, excerpt=lines.row(one.line)) if one.line else one for one in found)
         checked += subjects or [Checked(file=file, subject="nothing to lint in it")]
     return Findings(findings=findings, checked=checked)
 
