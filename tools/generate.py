@@ -9,10 +9,15 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tools import checks_page, completions, schemas
+from tools import checks_page, completions, rules_page, schemas
 
 ROOT = Path(__file__).resolve().parent.parent
-GENERATORS: tuple[Callable[[], dict[str, str]], ...] = (checks_page.files, completions.files, schemas.files)
+GENERATORS: tuple[Callable[[], dict[str, str]], ...] = (
+    checks_page.files,
+    completions.files,
+    rules_page.files,
+    schemas.files,
+)
 
 
 def main() -> int:

@@ -11,8 +11,9 @@ No text crashes or hangs a reader: nesting is limited, aliases are shared and ne
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from vgpuctl.model.place import Lines, Place, Point, Position, block_place, string_place
 
@@ -22,8 +23,7 @@ MAX_DEPTH = 100
 """Deeper nesting is refused; no file that Kubernetes knows comes near."""
 
 
-@dataclass(frozen=True)
-class Fault:
+class Fault(msgspec.Struct, frozen=True):
     """Something wrong with the text itself. kind: a rule id (`yaml-syntax`, `yaml-tab`, `json-syntax`,
     `duplicate-key`, `invisible-character`). path: keys down to the place, if known.
     fatal: the text has no value because of it."""
@@ -36,8 +36,7 @@ class Fault:
     fatal: bool = False
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(msgspec.Struct, frozen=True):
     """A value in a text, with its position. Base of Scalar, Mapping and Sequence."""
 
     position: Position
@@ -47,15 +46,14 @@ class Node:
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
-class Scalar(Node):
+class Scalar(Node, frozen=True):
     """A single value. text: as written, without quotes. quoted: it had quotes or was a block, so it is a string.
     style: `'`, `"`, `|`, `>` or "" for plain. offset: of its first character (the quote, the `|`) in the text."""
 
     value: Any
     text: str
     style: str = ""
-    offset: int = field(default=-1, compare=False)
+    offset: int = -1
 
     @property
     def quoted(self) -> bool:
@@ -65,8 +63,7 @@ class Scalar(Node):
         return self.value
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """One `key: value` of a mapping."""
 
     key: Scalar
@@ -81,8 +78,7 @@ class Entry:
         return self.key.position
 
 
-@dataclass(frozen=True)
-class Mapping(Node):
+class Mapping(Node, frozen=True):
     """Keys and values in the order written; a key written twice is there twice. What `<<` merges in comes first."""
 
     entries: tuple[Entry, ...]
@@ -104,12 +100,11 @@ class Mapping(Node):
         return {entry.name: entry.value.plain() for entry in self.entries}
 
 
-@dataclass(frozen=True)
-class Sequence(Node):
+class Sequence(Node, frozen=True):
     """A list. marks: where each item begins: its dash in a block list, else the item itself."""
 
     items: tuple[Node, ...]
-    marks: tuple[Position, ...] = field(default=(), compare=False)
+    marks: tuple[Position, ...] = ()
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.items)
@@ -122,16 +117,15 @@ class Sequence(Node):
         return [item.plain() for item in self.items]
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(msgspec.Struct, frozen=True):
     """A text that was read. root: None when it is empty or a fault was fatal. start: its `---`, or its first
     character."""
 
     root: Node | None
     faults: tuple[Fault, ...] = ()
-    text: str = field(default="", repr=False)
+    text: str = ""
     start: Position = Position(1)
-    place: Place = field(default=Point(Position(1)), repr=False, compare=False)
+    place: Place = Point(Position(1))
 
     @property
     def broken(self) -> bool:

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
+
+import msgspec
 
 _BREAK = re.compile(r"\r\n|\n|\r")
 _ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
 _SURROGATES = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 
 
-@dataclass(frozen=True, order=True)
-class Position:
+class Position(msgspec.Struct, frozen=True, order=True):
     """A place in a file: line and column, 1-based."""
 
     line: int
@@ -31,8 +31,7 @@ class Place(Protocol):
     def at(self, offset: int) -> Position: ...
 
 
-@dataclass(frozen=True)
-class Lines:
+class Lines(msgspec.Struct, frozen=True, dict=True):
     """A whole file. Lines end as editors end them: LF, CRLF or CR."""
 
     text: str
@@ -54,8 +53,7 @@ class Lines:
         return self.text[self.starts[line - 1] : end].rstrip("\r\n")
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(msgspec.Struct, frozen=True, dict=True):
     """A block scalar: each line of `text` has its line and its shift of columns in the file."""
 
     text: str
@@ -71,8 +69,7 @@ class Block:
         return Position(line, inner.column + shift)
 
 
-@dataclass(frozen=True)
-class Escaped:
+class Escaped(msgspec.Struct, frozen=True):
     """A double-quoted string: `offsets` has the outer offset of each character."""
 
     outer: Place
@@ -82,8 +79,7 @@ class Escaped:
         return self.outer.at(self.offsets[max(0, min(offset, len(self.offsets) - 1))])
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(msgspec.Struct, frozen=True):
     """A text without a finer map: all of it is where it begins."""
 
     position: Position

@@ -70,11 +70,10 @@ BROKEN = {
     "all keys at the top": "".join(line[2:] for line in GOOD.splitlines(keepends=True)[1:]).replace(
         "\n", "  #! wrong-nesting\n", 1
     ),
-    "one key beside the section": GOOD.replace(
-        "  gpuMemoryFactor: 1", "gpuMemoryFactor: 1  #! wrong-nesting, factor-zero"
-    )
-    .replace(", factor-zero", "")
-    .replace("nvidia:", "nvidia:  #! factor-zero"),
+    "one key beside the section": GOOD.replace("  gpuMemoryFactor: 1", "gpuMemoryFactor: 1  #! wrong-nesting"),
+    "two keys beside the section": GOOD.replace("  deviceCoreScaling", "deviceCoreScaling").replace(
+        "deviceCoreScaling: 1\n  gpuMemoryFactor: 1", "deviceCoreScaling: 1  #! wrong-nesting\ngpuMemoryFactor: 1"
+    ),
     "a helm wrapper": "devicePlugin:  #! wrong-nesting\n" + block(GOOD, 2),
     "two wrappers": "devicePlugin:  #! wrong-nesting\n  config:\n" + block(GOOD),
     "the section without its indentation": "nvidia:\n"

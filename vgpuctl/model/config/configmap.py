@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+import msgspec
 
 from vgpuctl.model.config.kind import DEVICE, KINDS, NODE, SCHEDULER, Kind, kind_of
 from vgpuctl.model.context import Context
@@ -18,14 +19,13 @@ _TOP = {"apiVersion", "kind", "metadata", "data", "binaryData", "immutable", *_M
 _WORDS = ("nvidia", "nodeconfig", "tiers", "actions", "deviceSplitCount", "gpuMemoryFactor", "devicesplitcount")
 
 
-@dataclass(frozen=True)
-class ConfigMap:
+class ConfigMap(msgspec.Struct, frozen=True):
     """A ConfigMap that holds a configuration. text: the string to look into, None when there is none."""
 
     kind: Kind
     title: str
     text: Scalar | None
-    hits: list[tuple[str, Hit]] = field(default_factory=list)
+    hits: list[tuple[str, Hit]] = []
 
     def place(self, outer: str) -> Place:
         """Where the text stands in its file."""

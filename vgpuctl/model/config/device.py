@@ -6,7 +6,7 @@ that only one of them takes is a finding of its own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from vgpuctl.model.config.shape import (
     FLOAT,
@@ -90,8 +90,7 @@ _FOREIGN = {
 DROPPED = "both loaders drop the whole file, the plugin then crashes and the scheduler runs on its defaults"
 
 
-@dataclass(frozen=True)
-class DeviceConfig:
+class DeviceConfig(msgspec.Struct, frozen=True):
     """A device config as the loaders see it. nvidia: its section, None when there is none to look at.
     place: where the section begins."""
 
@@ -120,10 +119,11 @@ def read(document: Document) -> DeviceConfig:
     if entry is None:
         _no_section(root, loader)
         return DeviceConfig(loader, None, place)
-    _beside(root, loader)
+    beside = _beside(root, loader)
     loaded = loader.load(entry.value, NVIDIA, "nvidia", entry.position)
     if isinstance(loaded.value, Section):
-        return DeviceConfig(loader, loaded.value, entry.position)
+        section = msgspec.structs.replace(loaded.value, lost=loaded.value.lost | beside)
+        return DeviceConfig(loader, section, entry.position)
     empty = Section(Mapping(entry.position, ()), {})
     return DeviceConfig(loader, None if loaded.bad or loader.hits else empty, entry.position)
 
@@ -179,12 +179,13 @@ def _names(node: Mapping) -> set[str]:
     return {entry.name for entry in node}
 
 
-def _beside(root: Mapping, loader: Loader) -> None:
-    """Keys of the nvidia section that stand beside it."""
-    stray = next((entry for entry in root if entry.name in NVIDIA.fields), None)
-    if stray:
-        message = f"{stray.name} is not read at the top level: it belongs under nvidia"
-        loader.hit("wrong-nesting", stray.position, stray.name, message, "indent it below nvidia:")
+def _beside(root: Mapping, loader: Loader) -> frozenset[str]:
+    """Keys of the nvidia section that stand beside it; the first of them is said."""
+    stray = [entry for entry in root if entry.name in NVIDIA.fields]
+    for entry in stray[:1]:
+        message = f"{entry.name} is not read at the top level: it belongs under nvidia"
+        loader.hit("wrong-nesting", entry.position, entry.name, message, "indent it below nvidia:")
+    return frozenset(entry.name for entry in stray)
 
 
 def _vnpus(root: Mapping, loader: Loader) -> None:

@@ -4,8 +4,9 @@ a text without a name looks like."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from vgpuctl.model.config import device, device_rules, node, node_rules, scheduler, scheduler_rules
 from vgpuctl.model.config.shape import nearest
@@ -14,8 +15,7 @@ from vgpuctl.model.document import Document, Mapping, Node, Sequence
 from vgpuctl.model.rule import Rule
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(msgspec.Struct, frozen=True):
     """name: as in `--kind`. form: yaml or json. data_key, configmap: where upstream looks for it.
     namespaces: where its ConfigMap may be, given what is known of the pool; empty when that is unknown.
     last: a rule that follows from any other error, and is said only without one."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from vgpuctl.model.config.shape import FLOAT, UINT, ListOf, Loaded, Loader, MapOf, Section, Shape, Text, nearest
 from vgpuctl.model.document import Document, Entry, Mapping, Sequence
@@ -37,8 +38,7 @@ ROOT = MapOf({"nodeconfig": ListOf(ENTRY)}, strict=False)
 IGNORED = "the whole file is ignored on every node"
 
 
-@dataclass(frozen=True)
-class NodeConfig:
+class NodeConfig(msgspec.Struct, frozen=True):
     """A node config as the plugin sees it. entries: those that are mappings."""
 
     loader: Loader

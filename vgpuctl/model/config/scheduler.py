@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from vgpuctl.model.config.shape import Bool, ListOf, Loaded, Loader, MapOf, Section, Text, nearest
 from vgpuctl.model.document import Document, Entry, Mapping, Node, Position, Scalar, Sequence
@@ -27,8 +28,7 @@ PLUGINS = (
 )
 
 
-@dataclass(frozen=True)
-class Argument:
+class Argument(msgspec.Struct, frozen=True):
     """An argument of deviceshare. kind: bool, int, text or rules. since: the first Volcano that reads it."""
 
     name: str
@@ -84,8 +84,7 @@ ROOT = MapOf(
 )
 
 
-@dataclass(frozen=True)
-class Plugin:
+class Plugin(msgspec.Struct, frozen=True):
     """A plugin of a tier. tier: its index. place: its dash. lost: arguments that were meant by unread keys."""
 
     name: str
@@ -103,8 +102,7 @@ class Plugin:
         return join(f"{self.path}.arguments", name)
 
 
-@dataclass(frozen=True)
-class SchedulerConfig:
+class SchedulerConfig(msgspec.Struct, frozen=True):
     """A scheduler configuration as its loader sees it."""
 
     loader: Loader

@@ -10,8 +10,9 @@ import difflib
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from vgpuctl.model.document import Document, Entry, Mapping, Node, Position, Scalar, Sequence
 from vgpuctl.model.manifest import join, near
@@ -25,18 +26,15 @@ _MIB = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "B": 1 / 1024**2}
 _TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}")
 
 
-@dataclass(frozen=True)
-class Text:
+class Text(msgspec.Struct, frozen=True):
     """A string; YAML loaders take any scalar for one."""
 
 
-@dataclass(frozen=True)
-class Bool:
+class Bool(msgspec.Struct, frozen=True):
     """A boolean."""
 
 
-@dataclass(frozen=True)
-class Number:
+class Number(msgspec.Struct, frozen=True):
     """A number. both: the range that every loader of the file accepts; either: what at least one of them accepts.
     fraction: it need not be whole. unit_rule: the rule for a number written with a unit."""
 
@@ -46,16 +44,14 @@ class Number:
     unit_rule: str = "string-for-number"
 
 
-@dataclass(frozen=True)
-class ListOf:
+class ListOf(msgspec.Struct, frozen=True):
     """A list. rule: for anything else in its place."""
 
     item: Shape
     rule: str = "type-mismatch"
 
 
-@dataclass(frozen=True)
-class MapOf:
+class MapOf(msgspec.Struct, frozen=True):
     """A mapping with fixed keys. strict: a key that is near none of them is an error too. rule: for anything else in
     its place. homes: keys that belong to another level, with the path of that level. special: keys with a rule of
     their own, as (key → rule, message, remedy). stray: the rule for a key of another level."""
@@ -63,13 +59,12 @@ class MapOf:
     fields: dict[str, Shape]
     strict: bool = True
     rule: str = "type-mismatch"
-    homes: dict[str, str] = field(default_factory=dict)
+    homes: dict[str, str] = {}
     stray: str = "wrong-nesting"
     special: Callable[[Entry], tuple[str, str, str] | None] | None = None
 
 
-@dataclass(frozen=True)
-class Anything:
+class Anything(msgspec.Struct, frozen=True):
     """Any value; other code looks at it."""
 
 
@@ -81,8 +76,7 @@ INT64 = Number((-(2**63), 2**63 - 1))
 FLOAT = Number((-math.inf, math.inf), fraction=True)
 
 
-@dataclass(frozen=True)
-class Loaded:
+class Loaded(msgspec.Struct, frozen=True):
     """A value that fits its shape, or does not. place: its key, or its dash. value: str, bool, int, float, None for
     null, a list of Loaded, or a Section; `bad` when it does not fit."""
 
@@ -93,8 +87,7 @@ class Loaded:
     bad: bool = False
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(msgspec.Struct, frozen=True):
     """A mapping that was read. fields: by right name. lost: right names that were meant by a key that is not read."""
 
     node: Mapping
