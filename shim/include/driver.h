@@ -62,6 +62,9 @@ bool driver_defines(int id);
 /* Whether an object was preloaded behind this library: it is what hooks go on to, and its own look-ups are real. */
 bool driver_stacked(const struct elf_object *object);
 
+/* Whether an object comes before this library in the search order: the program, and what was preloaded in front. */
+bool driver_precedes(const struct elf_object *object);
+
 /* This library itself. */
 const struct elf_object *driver_self(void);
 

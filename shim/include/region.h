@@ -30,4 +30,10 @@ int region_cards(const struct region *region);
 /* Memory limit of a card now, at most its size; 0 none. */
 uint64_t region_memory_limit(const struct region *region, int card);
 
+/* Core limit of a card now, percent; 100 none. */
+uint64_t region_core_limit(const struct region *region, int card);
+
+/* UUID of a card as a string that ends, whatever stands in the file. */
+void region_uuid(const struct region *region, int card, char uuid[96]);
+
 #endif

@@ -98,8 +98,11 @@ int card_list(char uuids[REGION_CARDS][NVML_UUID_SIZE]) {
 }
 
 static int find(const struct region *region, const char *uuid) {
-  for (int i = 0; i < region_cards(region); i++)
-    if (strncasecmp(digits(region->file->uuid[i]), digits(uuid), NVML_UUID_SIZE - 4) == 0) return i;
+  for (int i = 0; i < region_cards(region); i++) {
+    char known[NVML_UUID_SIZE];
+    region_uuid(region, i, known);
+    if (strcasecmp(digits(known), digits(uuid)) == 0) return i;
+  }
   return CARD_NONE;
 }
 

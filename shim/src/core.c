@@ -17,6 +17,7 @@ void core_launched(void) {
   if (!region) return;
   __atomic_store_n(&region->file->last_kernel_time, (uint64_t)now, __ATOMIC_RELAXED);
   __atomic_store_n(&region->file->recent_kernel, 2, __ATOMIC_RELAXED);
+  for (int card = 0; card < region_cards(region); card++) region_core_limit(region, card);
 }
 
 CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,

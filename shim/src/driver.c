@@ -63,9 +63,10 @@ bool driver_is(const struct elf_object *object) {
   return false;
 }
 
-enum { MAX_STACKED = 8 };
+enum { MAX_STACKED = 8, MAX_PRECEDING = 16 };
 static struct elf_object stacked[MAX_STACKED];
-static int stacked_count = -1;
+static uintptr_t preceding[MAX_PRECEDING];
+static int stacked_count = -1, preceding_count;
 
 struct stack_search {
   const ElfW(Dyn) *main_dynamic;
@@ -99,6 +100,7 @@ static int visit_stack(struct dl_phdr_info *info, size_t size, void *data) {
     if (start < object.start) object.start = start;
     if (start + header->p_memsz > object.end) object.end = start + header->p_memsz;
   }
+  if (!search->after_self && object.base != driver_self()->base && preceding_count < MAX_PRECEDING) preceding[preceding_count++] = object.base;
   if (search->first) {
     search->first = false;
     search->main_dynamic = object.dynamic;
@@ -123,6 +125,7 @@ static int find_stacked(void) {
   int count = __atomic_load_n(&stacked_count, __ATOMIC_ACQUIRE);
   if (count < 0) {
     struct stack_search search = {.first = true};
+    preceding_count = 0;
     dl_iterate_phdr(visit_stack, &search);
     count = search.count;
     __atomic_store_n(&stacked_count, count, __ATOMIC_RELEASE);
@@ -134,6 +137,13 @@ bool driver_stacked(const struct elf_object *object) {
   int count = find_stacked();
   for (int i = 0; i < count; i++)
     if (stacked[i].base == object->base) return true;
+  return false;
+}
+
+bool driver_precedes(const struct elf_object *object) {
+  find_stacked();
+  for (int i = 0; i < preceding_count; i++)
+    if (preceding[i] == object->base) return true;
   return false;
 }
 

@@ -83,7 +83,11 @@ struct entry_answer entry_lookup(void *handle, const char *name, const char *ver
   struct elf_object from;
   if (in_self(caller) || !elf_object_at(caller, &from) || driver_is(&from) || driver_stacked(&from)) return through;
   if (loader) return loader_name(handle, name, version, which);
-  if (handle == RTLD_NEXT) return through;
+  if (handle == RTLD_NEXT) {
+    /* From in front the answer is this library anyway; a library loaded later would get past it. */
+    if (driver_precedes(&from) || !driver_defines(hook) || !wanted(hook)) return through;
+    return (struct entry_answer){1, driver_hook(hook)};
+  }
 
   void *real = look(handle, name, version, which);
   if (!real) return (struct entry_answer){1, NULL};

@@ -33,9 +33,10 @@ static int64_t clock_now(clockid_t clock) {
 
 static bool find_handle(struct state *state, int card) {
   if (state->handle) return true;
-  const struct region *region = region_get();
+  char uuid[NVML_UUID_SIZE];
+  region_uuid(region_get(), card, uuid);
   if (!driver_load_nvml() || NEXT(nvmlInit_v2)() != NVML_SUCCESS) return false;
-  return NEXT(nvmlDeviceGetHandleByUUID)(region->file->uuid[card], &state->handle) == NVML_SUCCESS && state->handle;
+  return NEXT(nvmlDeviceGetHandleByUUID)(uuid, &state->handle) == NVML_SUCCESS && state->handle;
 }
 
 /* NVML gives process ids as this process's PID namespace has them. Releases before R470 know only the first form. */

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,6 +28,7 @@ static const uint64_t host_pid_namespace = 0xEFFFFFFC; /* fixed inode of the fir
 static struct {
   int slot; /* record + 1; 0 none */
   int pid, lock_fd;
+  struct stat lock_file; /* what lock_fd was opened on: a program may have closed it and opened something else there */
   uint64_t start, image, pid_namespace;
 } self = {.lock_fd = -1};
 static int taking, gone;
@@ -218,7 +220,7 @@ static void fill(const struct region *region, uint32_t slot) {
   short type;
   if (region->shared) {
     self.lock_fd = lock_byte(region, slot, F_OFD_SETLK, &type);
-    if (self.lock_fd >= 0) flags |= CORE_FLAG_LOCKED;
+    if (self.lock_fd >= 0 && fstat(self.lock_fd, &self.lock_file) == 0) flags |= CORE_FLAG_LOCKED;
   }
   process->start_time = self.start;
   process->attached = (uint64_t)time(NULL);
@@ -232,7 +234,9 @@ static void fill(const struct region *region, uint32_t slot) {
 
 /* A forked child shares the parent's mapping, not its records. */
 static void after_fork_in_child(void) {
-  if (self.lock_fd >= 0) close(self.lock_fd);
+  struct stat now;
+  bool same = self.lock_fd >= 0 && fstat(self.lock_fd, &now) == 0 && now.st_ino == self.lock_file.st_ino && now.st_dev == self.lock_file.st_dev;
+  if (same) close(self.lock_fd);
   self.lock_fd = -1;
   self.pid = 0;
   taking = 0;

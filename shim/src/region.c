@@ -274,3 +274,15 @@ uint64_t region_memory_limit(const struct region *region, int card) {
   if (region->cards[card].memory_limit != limit) __atomic_store_n(&region->cards[card].memory_limit, limit, __ATOMIC_RELAXED);
   return limit;
 }
+
+uint64_t region_core_limit(const struct region *region, int card) {
+  uint64_t limit = __atomic_load_n(&region->file->sm_limit[card], __ATOMIC_RELAXED);
+  if (limit == 0 || limit > 100) limit = 100;
+  if (region->cards[card].core_limit != limit) __atomic_store_n(&region->cards[card].core_limit, limit, __ATOMIC_RELAXED);
+  return limit;
+}
+
+void region_uuid(const struct region *region, int card, char uuid[96]) {
+  memcpy(uuid, region->file->uuid[card], 95);
+  uuid[95] = 0;
+}

@@ -44,7 +44,9 @@ void smi_prepare(void) {
   for (int card = 0; card < region_cards(region); card++) {
     nvmlDevice_t device;
     struct nvml_memory memory;
-    if (NEXT(nvmlDeviceGetHandleByUUID)(region->file->uuid[card], &device) != NVML_SUCCESS) continue;
+    char uuid[NVML_UUID_SIZE];
+    region_uuid(region, card, uuid);
+    if (NEXT(nvmlDeviceGetHandleByUUID)(uuid, &device) != NVML_SUCCESS) continue;
     if (NEXT(nvmlDeviceGetMemoryInfo)(device, &memory) == NVML_SUCCESS) totals[card] = memory.total;
     busy[card] = busy_percent(card, device);
   }
@@ -66,7 +68,7 @@ __attribute__((destructor)) static void print(void) {
   for (int card = 0; card < region_cards(region); card++) {
     uint64_t limit = region_memory_limit(region, card), used = claim_used(card);
     if (!limit || (totals[card] && limit > totals[card])) limit = totals[card];
-    uint64_t cores = region->file->sm_limit[card];
+    uint64_t cores = region_core_limit(region, card);
     printf("\nHAMI-core Virtual GPU:\n");
     printf("    Memory Usage : %llu/%llu MB (%llu%%)\n", (unsigned long long)used >> 20, (unsigned long long)limit >> 20,
            (unsigned long long)(limit ? used * 100 / limit : 0));
