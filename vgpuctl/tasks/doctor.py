@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import vgpuctl
 from vgpuctl.checks.check import Check, Options, Outcome, Result, Status, Where, run_checks
 from vgpuctl.checks.registry import AREAS, all_checks
-from vgpuctl.model.change import Change
+from vgpuctl.model.change import Change, How
+from vgpuctl.model.changes import story
 from vgpuctl.model.doctor import Area, CheckExplanation, CheckInfo, CheckList, CheckResult, Counts, DoctorReport
 from vgpuctl.model.facts import Facts, Part
 from vgpuctl.model.problem import Exit, Problem
@@ -197,8 +198,12 @@ def _result(outcome: Outcome) -> CheckResult:
         subject=result.subject,
         evidence=result.evidence,
         remedy=result.remedy,
-        fix=tuple(str(change.target.name) for change in result.fix),
+        fix=tuple(_told(change) for change in result.fix),
     )
+
+
+def _told(change: Change) -> str:
+    return change.target.name if change.how is How.COMMAND else f"{change.target}: {story(change.lines)}"
 
 
 def _about_machine(check: Check) -> bool:

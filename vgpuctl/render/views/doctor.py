@@ -142,7 +142,7 @@ def _details(result: CheckResult, terminal: Terminal, wide: bool) -> Iterator[tu
     if result.remedy and result.status in _BAD:
         yield "", f"{'->' if terminal.ascii else '→'} {result.remedy}"
     if result.fix and result.status in _BAD:
-        yield "", f"{'->' if terminal.ascii else '→'} vgpuctl doctor --fix runs: {'; '.join(result.fix)}"
+        yield "", f"{'->' if terminal.ascii else '→'} vgpuctl doctor --fix: {'; '.join(result.fix)}"
 
 
 def _worst_style(output: DoctorReport) -> str:
