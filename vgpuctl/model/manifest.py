@@ -139,5 +139,22 @@ def near(word: str, names: Iterable[str]) -> str:
     return plain[found[0]] if found else ""
 
 
+def near_key(key: str, known: Iterable[str]) -> str:
+    """The key `domain/name` that a misspelt one stands for: both parts must be near; "" when none is.
+
+    A long common domain alone makes no two keys alike.
+    """
+    domain, _, name = key.strip().rpartition("/")
+    return next(
+        (
+            full
+            for full in known
+            for right_domain, _, right_name in (full.rpartition("/"),)
+            if near(domain, (right_domain,)) and near(name, (right_name,))
+        ),
+        "",
+    )
+
+
 def _plain(word: str) -> str:
     return re.sub(r"[-_ ]", "", word).lower()

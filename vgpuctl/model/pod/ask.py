@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from vgpuctl.model.context import Context, PoolNode
 from vgpuctl.model.document import Entry, Node, Scalar
-from vgpuctl.model.manifest import join, near
+from vgpuctl.model.manifest import join, near, near_key
 from vgpuctl.model.pod import names
 from vgpuctl.model.pod.template import Container, Template
 from vgpuctl.model.quantity import Quantity, quantity
@@ -104,20 +104,13 @@ def meant(name: str, context: Context) -> What | None:
 
 
 def similar(name: str, known: ResourceNames) -> What | None:
-    """The vGPU resource that a name resembles."""
-    exact = near(name, known.all)
-    if exact:
-        return known.what(_closest(name, known))
-    domain, slash, own = name.strip().lower().rpartition("/")
+    """The vGPU resource that a name resembles: in its domain, in one nearly like it, in NVIDIA's or in none."""
+    domain, _, own = name.strip().lower().rpartition("/")
     domains = {full.partition("/")[0] for full in known.all}
-    if domain in domains or near(domain, domains) or "vgpu" in own or (not slash and "vgpu" in own):
+    if near(domain, domains) or (domain in ("", "nvidia.com") and "vgpu" in own):
         return _by_token(own)
-    return None
-
-
-def _closest(name: str, known: ResourceNames) -> str:
-    by_token = _by_token(name.rpartition("/")[2].lower())
-    return known.name(by_token) if by_token else near(name, known.all)
+    right = near_key(name, known.all)
+    return known.what(right) if right else None
 
 
 def _by_token(own: str) -> What | None:

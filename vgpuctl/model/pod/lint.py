@@ -1,4 +1,4 @@
-"""The rules for pods, as two tables, and the lint that runs them over a text."""
+"""The rules for pods, as tables, and the lint that runs them over a text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from vgpuctl.model.context import Context
 from vgpuctl.model.finding import Checked, Finding, Severity
-from vgpuctl.model.manifest import fault_finding, manifests, read_text
+from vgpuctl.model.manifest import Manifest, fault_finding, manifests, read_text
 from vgpuctl.model.pod import amounts, bypass, places, structure
 from vgpuctl.model.pod.ask import asks
 from vgpuctl.model.pod.template import Container, Template, templates
@@ -64,6 +64,10 @@ POD_RULES: Final[tuple[Rule[Template], ...]] = (
     Rule("host-devices", _WARNING, "Device files of the host are uncounted.", bypass.host_devices),
 )
 
+OBJECT_RULES: Final[tuple[Rule[Manifest], ...]] = (
+    Rule("wrong-nesting", _ERROR, "A workload has its containers in a pod template.", structure.no_template),
+)
+
 
 def lint(text: str, file: str, context: Context) -> tuple[list[Finding], list[Checked]]:
     """Every finding in a text, by place, and what was looked at."""
@@ -71,7 +75,10 @@ def lint(text: str, file: str, context: Context) -> tuple[list[Finding], list[Ch
     findings = [fault_finding(fault, file) for document in documents for fault in document.faults]
     checked: list[Checked] = []
     for manifest in manifests(documents, file):
-        for template in templates(manifest):
+        found = list(templates(manifest))
+        if not found:
+            findings += apply_rules(OBJECT_RULES, manifest, context, file)
+        for template in found:
             findings += lint_template(template, context, file)
             checked += [Checked(file=file, subject=subject) for subject in subjects(template, context)]
     return in_order(findings), checked

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from vgpuctl.model.context import Context
 from vgpuctl.model.document import Entry, Scalar
 from vgpuctl.model.finding import Severity
-from vgpuctl.model.manifest import join, near, text_of
+from vgpuctl.model.manifest import join, near, near_key, text_of
 from vgpuctl.model.pod import names
 from vgpuctl.model.pod.ask import amount_of, ask, asks, foreign, similar, type_matches, wants_vgpu, written_of
 from vgpuctl.model.pod.structure import METADATA_PARTS
@@ -70,8 +70,7 @@ def request_as_annotation(template: Template, context: Context) -> Iterator[Hit]
         for entry, path in (*template.annotations(part), *template.outer_annotations(part)):
             what = context.names.what(entry.name)
             if what is None and entry.name not in (*names.READ, *names.WRITTEN):
-                near_name = near(entry.name, context.names.all)
-                what = similar(entry.name, context.names) if near_name else None
+                what = similar(entry.name, context.names) if near_key(entry.name, context.names.all) else None
             if what is None:
                 continue
             limits = [limit for c in template.main if (limit := ask(c, what, context))]
@@ -102,7 +101,7 @@ def annotation_place(template: Template, context: Context) -> Iterator[Hit]:
     )
     for entry, path in misplaced:
         if entry.name in names.READ and entry.name not in own:
-            if entry.name == names.QUEUE and template.job:
+            if entry.name == names.QUEUE and (template.job or ".labels" in path):
                 continue  # queue_annotation speaks
             yield Hit(
                 entry.position,
@@ -240,14 +239,16 @@ def scheduler_name(template: Template, context: Context) -> Iterator[Hit]:
 
 
 def _misplaced_scheduler(level: Level) -> bool:
-    return "schedulerName" not in level.fields and level.node.get("schedulerName") is not None
+    """The name is there, at a level that does not know it or misspelt; that is told by another rule."""
+    unknown = [entry.name for entry in level.node.entries if entry.name not in level.fields]
+    return any(near(name, ("schedulerName",)) for name in unknown)
 
 
 def queue_annotation(template: Template, context: Context) -> Iterator[Hit]:
     own = {entry.name: written_of(entry.value) for entry, _ in template.annotations()}
     queue = text_of(template.job.get("queue")) if template.job else own.get(names.QUEUE, "")
-    where = template.annotations()
-    for entry, path in (*where, *template.outer_annotations()):
+    labels = (*template.annotations("labels"), *template.outer_annotations("labels"))
+    for entry, path in (*template.annotations(), *template.outer_annotations(), *labels):
         domain, _, word = entry.name.rpartition("/")
         if domain not in _QUEUE_DOMAINS or word.lower() not in _QUEUE_WORDS:
             continue
@@ -259,7 +260,7 @@ def queue_annotation(template: Template, context: Context) -> Iterator[Hit]:
                 f"a Volcano Job's queue is its spec.queue ({queue or 'default'}); this annotation has no effect",
                 f"spec.queue: {value}",
             )
-        elif not template.job and entry.name != names.QUEUE and not queue:
+        elif not template.job and not queue and (entry.name != names.QUEUE or ".labels" in path):
             yield Hit(
                 entry.position,
                 path,
@@ -298,6 +299,6 @@ def annotation_misspelt(template: Template, context: Context) -> Iterator[Hit]:
         ours = domain in ("nvidia.com", "volcano.sh", "scheduling.volcano.sh") or near(domain, ("volcano.sh",))
         if key in known or not ours or context.names.what(key) or word.lower() in _QUEUE_WORDS:
             continue
-        right = near(key, names.READ) or next((name for name in names.READ if name.endswith(f"/{word}")), "")
-        if right and not near(key, context.names.all):
+        right = near_key(key, names.READ) or next((name for name in names.READ if name.endswith(f"/{word}")), "")
+        if right and not near_key(key, context.names.all):
             yield Hit(entry.position, path, f"nobody reads {key}", right)

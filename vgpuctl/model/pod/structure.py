@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from vgpuctl.model.context import Context
 from vgpuctl.model.document import Entry, Mapping, Node, Position, Scalar, Sequence
-from vgpuctl.model.manifest import entries, join, near
+from vgpuctl.model.manifest import Manifest, entries, join, near
 from vgpuctl.model.pod import fields, names
 from vgpuctl.model.pod.ask import written_of
 from vgpuctl.model.pod.template import Level, Template
@@ -18,6 +18,7 @@ METADATA_PARTS = ("annotations", "labels")
 def structure(template: Template, context: Context) -> Iterator[tuple[str, Hit]]:
     """Fields that the API server does not know at their level: (`field-misspelt` or `wrong-nesting`, place)."""
     for level in template.levels:
+        told: set[str] = set()
         for entry in entries(level.node):
             if entry.name in level.fields:
                 continue
@@ -35,7 +36,8 @@ def structure(template: Template, context: Context) -> Iterator[tuple[str, Hit]]
                 )
                 continue
             home = _home(entry, level, context)
-            if home:
+            if home and home not in told:
+                told.add(home)
                 yield "wrong-nesting", Hit(entry.position, path, f"{entry.name} has no effect in {level.kind}", home)
     yield from (("wrong-nesting", hit) for hit in _pod_level(template, context))
 
@@ -147,3 +149,27 @@ def _quoted(template: Template, kind: type, wanted: str) -> Iterator[Hit]:
 
 def _is_text(node: Node) -> bool:
     return isinstance(node, Scalar) and isinstance(node.value, str)
+
+
+_TEMPLATE_KINDS = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob", "ReplicationController")
+
+
+def no_template(manifest: Manifest, context: Context) -> Iterator[Hit]:
+    """A workload without a pod template: the containers stand somewhere else."""
+    if manifest.kind not in _TEMPLATE_KINDS:
+        return
+    for entry, path in _containers(manifest.root, manifest.path):
+        message = f"{entry.name} here is in no pod template: the API server drops or refuses it"
+        yield Hit(entry.position, path, message, "spec: / template: / spec: / containers:")
+        return
+
+
+def _containers(node: Node, path: str) -> Iterator[tuple[Entry, str]]:
+    for entry in entries(node):
+        at = join(path, entry.name)
+        if entry.name == "containers" and isinstance(entry.value, Sequence):
+            yield entry, at
+        yield from _containers(entry.value, at)
+    if isinstance(node, Sequence):
+        for index, item in enumerate(node):
+            yield from _containers(item, join(path, index))
