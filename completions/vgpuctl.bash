@@ -6,12 +6,12 @@ _vgpuctl_value() {
     ':--root'|'doctor:--root'|'top:--root'|'pod lint:--root'|'config generate:--root'|'config validate:--root'|'quota list:--root'|'quota export:--root'|'quota lint:--root') compopt -o dirnames 2>/dev/null; return ;;
     ':--fail-on'|'doctor:--fail-on'|'top:--fail-on'|'pod lint:--fail-on'|'config generate:--fail-on'|'config validate:--fail-on'|'config schema:--fail-on'|'quota set:--fail-on'|'quota list:--fail-on'|'quota delete:--fail-on'|'quota apply:--fail-on'|'quota export:--fail-on'|'quota lint:--fail-on'|'version:--fail-on') COMPREPLY=($(compgen -W "error warn" -- "$cur")); return ;;
     'doctor:-o'|'doctor:--output') COMPREPLY=($(compgen -W "table wide short json yaml csv junit name" -- "$cur")); return ;;
-    'top:-o'|'top:--output'|'pod lint:-o'|'pod lint:--output'|'quota list:-o'|'quota list:--output'|'quota lint:-o'|'quota lint:--output') COMPREPLY=($(compgen -W "table wide json yaml csv name" -- "$cur")); return ;;
+    'top:-o'|'top:--output'|'quota list:-o'|'quota list:--output') COMPREPLY=($(compgen -W "table wide json yaml csv name" -- "$cur")); return ;;
+    'pod lint:-o'|'pod lint:--output'|'config validate:-o'|'config validate:--output'|'quota lint:-o'|'quota lint:--output') COMPREPLY=($(compgen -W "table wide json yaml junit csv name" -- "$cur")); return ;;
     'config generate:--profile') COMPREPLY=($(compgen -W "training inference development" -- "$cur")); return ;;
     'config generate:--for') COMPREPLY=($(compgen -W "all device-config node-config scheduler" -- "$cur")); return ;;
     'config generate:-o'|'config generate:--output'|'quota export:-o'|'quota export:--output') COMPREPLY=($(compgen -W "yaml json" -- "$cur")); return ;;
     'config validate:--kind') COMPREPLY=($(compgen -W "device-config node-config scheduler" -- "$cur")); return ;;
-    'config validate:-o'|'config validate:--output') COMPREPLY=($(compgen -W "table wide json yaml junit csv name" -- "$cur")); return ;;
     'config schema:-o'|'config schema:--output') COMPREPLY=($(compgen -W "json" -- "$cur")); return ;;
     'quota set:-o'|'quota set:--output'|'quota delete:-o'|'quota delete:--output'|'quota apply:-o'|'quota apply:--output') COMPREPLY=($(compgen -W "table wide json yaml name" -- "$cur")); return ;;
     'version:-o'|'version:--output') COMPREPLY=($(compgen -W "table json yaml" -- "$cur")); return ;;

@@ -6,13 +6,14 @@ from importlib import import_module
 from typing import Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
 from vgpuctl.cli.commands import COMMANDS
-from vgpuctl.cli.options import new_app, root_options
+from vgpuctl.cli.help import Group, new_app
+from vgpuctl.cli.options import root_options
 
 
-class _Commands(TyperGroup):
+class _Commands(Group):
     """Lists commands from the table; loads a command's module only to run it."""
 
     def __init__(self, **options: Any) -> None:

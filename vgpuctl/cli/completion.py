@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from vgpuctl import resources
-from vgpuctl.cli.options import new_app
+from vgpuctl.cli.help import new_app
 from vgpuctl.cli.show import write
 
 app = new_app()

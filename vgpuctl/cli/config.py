@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vgpuctl.cli.help import new_app
 from vgpuctl.cli.lint import Factor, Files, Gpus, Live, Volcano, nothing_named, read_files, verdict, with_options
-from vgpuctl.cli.options import CONNECTION, OUTPUT, SOURCE, new_app, shared
+from vgpuctl.cli.options import CONNECTION, OUTPUT, SOURCE, shared
 from vgpuctl.cli.settings import Settings
 from vgpuctl.cli.show import show
 from vgpuctl.model.problem import Exit

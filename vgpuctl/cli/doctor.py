@@ -9,8 +9,9 @@ import typer
 
 from vgpuctl.checks.check import Options
 from vgpuctl.cli.conduct import DryRun, Yes, conduct
+from vgpuctl.cli.help import new_app
 from vgpuctl.cli.main import complain
-from vgpuctl.cli.options import CONNECTION, OUTPUT, SOURCE, new_app, shared
+from vgpuctl.cli.options import CONNECTION, OUTPUT, SOURCE, shared
 from vgpuctl.cli.settings import Settings, seconds
 from vgpuctl.cli.show import note, show
 from vgpuctl.cli.sources import sources

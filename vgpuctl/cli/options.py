@@ -54,12 +54,6 @@ SHARED = (
 _SETTINGS = "settings"
 
 
-def new_app(**settings: Any) -> typer.Typer:
-    """A Typer as every command wants it: plain help (quick, right in pipes), no completion of its own."""
-    settings.setdefault("context_settings", {"help_option_names": ["-h", "--help"]})
-    return typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, **settings)
-
-
 def shared(
     *groups: str, forms: tuple[str, ...] = ("table", "wide", "json", "yaml")
 ) -> Callable[[Callable[..., Exit | None]], Callable[..., None]]:

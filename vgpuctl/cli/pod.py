@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from vgpuctl.cli.help import new_app
 from vgpuctl.cli.lint import (
     FORMS,
     Factor,
@@ -15,7 +16,7 @@ from vgpuctl.cli.lint import (
     verdict,
     with_options,
 )
-from vgpuctl.cli.options import CONNECTION, OUTPUT, SOURCE, new_app, shared
+from vgpuctl.cli.options import CONNECTION, OUTPUT, SOURCE, shared
 from vgpuctl.cli.settings import Settings
 from vgpuctl.cli.show import show
 from vgpuctl.model.problem import Exit

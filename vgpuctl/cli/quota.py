@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from vgpuctl.cli.conduct import FORMS, DryRun, Force, Timeout, Yes, conduct, finish
+from vgpuctl.cli.help import new_app
 from vgpuctl.cli.lint import FORMS as LINT_FORMS
 from vgpuctl.cli.lint import (
     Factor,
@@ -22,7 +23,7 @@ from vgpuctl.cli.lint import (
     verdict,
     with_options,
 )
-from vgpuctl.cli.options import CONNECTION, OUTPUT, SOURCE, new_app, shared
+from vgpuctl.cli.options import CONNECTION, OUTPUT, SOURCE, shared
 from vgpuctl.cli.settings import Settings
 from vgpuctl.cli.show import note, show
 from vgpuctl.model.problem import Exit, Problem
@@ -40,7 +41,9 @@ def quota() -> None:
 @shared(CONNECTION, OUTPUT, forms=FORMS)
 def set_command(
     settings: Settings,
-    team: Annotated[str, typer.Argument(help="The team; also its namespace, unless -n names others (a,b)")],
+    team: Annotated[
+        str, typer.Argument(metavar="TEAM", help="The team; also its namespace, unless -n names others (a,b)")
+    ],
     number: Annotated[int | None, typer.Argument(help="How many vGPUs it may use", metavar="[VGPUS]", min=0)] = None,
     memory: Annotated[
         str | None, typer.Option(help="GPU memory: 200Gi, 20% of the pool, or memory units", metavar="SIZE")
@@ -111,7 +114,7 @@ def list_command(settings: Settings) -> Exit | None:
 @shared(CONNECTION, OUTPUT, forms=FORMS)
 def delete_command(
     settings: Settings,
-    team: Annotated[str, typer.Argument(help="The team")],
+    team: Annotated[str, typer.Argument(metavar="TEAM", help="The team")],
     dry_run: DryRun = None,
     yes: Yes = False,
 ) -> Exit | None:

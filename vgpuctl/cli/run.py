@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from vgpuctl.cli.options import new_app
+from vgpuctl.cli.help import new_app
 from vgpuctl.cli.show import note
 from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.model.quantity import Size, show_mib, size

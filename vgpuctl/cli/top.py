@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from vgpuctl.cli.options import CONNECTION, OUTPUT, SOURCE, new_app, shared
+from vgpuctl.cli.help import new_app
+from vgpuctl.cli.options import CONNECTION, OUTPUT, SOURCE, shared
 from vgpuctl.cli.settings import Settings
 from vgpuctl.cli.show import here, note, show, write
 from vgpuctl.cli.sources import sources

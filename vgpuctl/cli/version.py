@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import vgpuctl
-from vgpuctl.cli.options import OUTPUT, new_app, shared
+from vgpuctl.cli.help import new_app
+from vgpuctl.cli.options import OUTPUT, shared
 from vgpuctl.cli.settings import Settings
 from vgpuctl.cli.show import show
 from vgpuctl.model.problem import Exit
