@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import time
 from collections.abc import Callable
@@ -80,6 +81,7 @@ def top(
         from vgpuctl.cli.live import run
 
         return run(take, settings, interval, group, sort)
+    gc.disable()  # one shot makes no garbage, and hundreds of thousands of objects to look through for it
     picture = take()
     show(arrange(picture.holdings, group, sort, picture.wanted), settings)
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +11,16 @@ import msgspec
 from vgpuctl.model.decode import decode_items
 from vgpuctl.sources.cluster.connection import Connection
 from vgpuctl.sources.cluster.errors import Refused, Unreachable
-from vgpuctl.sources.cluster.resources import Resource, decoder, page_type
+from vgpuctl.sources.cluster.resources import ListMeta, Resource, decoder, page_type
 
 PAGE = 500
 """Objects per request, as kubectl asks for."""
+
+
+class _Head(msgspec.Struct, frozen=True):
+    """A page without its items."""
+
+    metadata: ListMeta = ListMeta()
 
 
 @dataclass(frozen=True)
@@ -47,18 +54,32 @@ def list_all(
 
 
 def _pages(connection: Connection, resource: Resource, namespace: str, query: dict[str, str], kind: Any) -> Listed:
+    """Page by page; the next one is fetched while the last one is decoded."""
     path = resource.path(namespace)
     items: list[Any] = []
     notes = []
-    while True:
+    with ThreadPoolExecutor(1) as ahead:
         body = connection.request("GET", path, query)
-        page, note = _decode(body, kind, connection.access.server, path)
-        items += page.items or ()
-        if note:
-            notes.append(note)
-        if not page.metadata.continue_:
-            return Listed(items, page.metadata.resource_version, "; ".join(notes))
-        query["continue"] = page.metadata.continue_
+        while True:
+            following = _continue(body)
+            if following:
+                coming = ahead.submit(connection.request, "GET", path, {**query, "continue": following})
+            page, note = _decode(body, kind, connection.access.server, path)
+            items += page.items or ()
+            if note:
+                notes.append(note)
+            if not following:
+                return Listed(items, page.metadata.resource_version, "; ".join(notes))
+            body = coming.result()
+
+
+def _continue(body: bytes) -> str:
+    """Where the next page begins, "" for the last one (or for what is no list: decoding it says so)."""
+    try:
+        head: _Head = decoder(_Head).decode(body)
+    except msgspec.MsgspecError:
+        return ""
+    return head.metadata.continue_
 
 
 def _decode(body: bytes, kind: Any, server: str, path: str) -> tuple[Any, str]:

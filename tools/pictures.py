@@ -1,4 +1,4 @@
-"""The pictures in docs/pictures, drawn from the demo pool at a fixed clock: `python -m tests.pictures`.
+"""The pictures in docs/pictures, drawn from the demo pool at a fixed clock: `make pictures`.
 
 The clock is a Tuesday morning at which every kind of row is on the screen.
 """
