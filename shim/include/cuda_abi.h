@@ -30,6 +30,7 @@ enum {
   CUDA_SUCCESS = 0,
   CUDA_ERROR_INVALID_VALUE = 1,
   CUDA_ERROR_OUT_OF_MEMORY = 2,
+  CUDA_ERROR_NOT_READY = 600,
   CUDA_ERROR_NOT_SUPPORTED = 801,
 };
 
@@ -104,6 +105,23 @@ struct cu_graph_node_parameters {
   struct cu_alloc_node_parameters alloc;
 };
 
+enum { CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT = 7 };
+
+struct cu_launch_attribute {
+  int id, pad;
+  union {
+    int serialization_allowed;
+    uint64_t rest[8];
+  };
+};
+
+struct cu_launch_config {
+  unsigned grid[3], block[3], shared;
+  CUstream stream;
+  const struct cu_launch_attribute *attributes;
+  unsigned count;
+};
+
 struct cu_external_memory_descriptor {
   int type;
   uint64_t handle[2];
@@ -115,6 +133,8 @@ _Static_assert(sizeof(struct cu_array3d_descriptor) == 40, "CUDA_ARRAY3D_DESCRIP
 _Static_assert(sizeof(struct cu_allocation_properties) == 32, "CUmemAllocationProp");
 _Static_assert(sizeof(struct cu_pool_properties) == 88, "CUmemPoolProps");
 _Static_assert(sizeof(struct cu_alloc_node_parameters) == 120, "CUDA_MEM_ALLOC_NODE_PARAMS");
+_Static_assert(sizeof(struct cu_launch_attribute) == 72, "CUlaunchAttribute");
+_Static_assert(sizeof(struct cu_launch_config) == 56 && offsetof(struct cu_launch_config, attributes) == 40, "CUlaunchConfig");
 _Static_assert(offsetof(struct cu_external_memory_descriptor, size) == 24, "CUDA_EXTERNAL_MEMORY_HANDLE_DESC");
 
 #endif

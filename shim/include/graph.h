@@ -14,6 +14,9 @@ void graph_forget(int card);
    old to say. */
 bool graph_capturing(CUstream stream, bool per_thread, CUgraph *graph);
 
+/* Whether any capture was begun in this process. */
+bool graph_captures(void);
+
 /* An allocation was recorded. */
 void graph_recorded(CUgraph graph, int card, uint64_t bytes);
 

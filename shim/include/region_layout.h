@@ -15,7 +15,7 @@
 #define CORE_SUFFIX ".core" /* appended to the region's path */
 #define CORE_MAGIC 4995142087320029014ull /* u64 at 0: the bytes VGPUCORE */
 #define CORE_MAJOR 1 /* a reader refuses another major version */
-#define CORE_MINOR 0 /* grows when a reserved field gets a meaning */
+#define CORE_MINOR 1 /* grows when a reserved field gets a meaning */
 #define CORE_CARDS_OFFSET 4096 /* where the card records begin */
 #define CORE_BYTES 561152 /* size of the file: header, card records, process records */
 #define CORE_LOCK_OFFSET 1099511627776ull /* a process holds an open-file-description lock on the byte at this offset + its slot while it lives */
@@ -26,6 +26,7 @@
 #define CORE_TASKS_NONE 0 /* card.tasks_source: nothing counted */
 #define CORE_TASKS_GRAPHS 1 /* card.tasks_source: graph launches */
 #define CORE_TASKS_CALLS 2 /* card.tasks_source: calls of vgpu_task_done() */
+#define CORE_WAITERS 24 /* places in the queue for a card's compute time; more processes wait without a place */
 #define CORE_POLICY_DEFAULT 0 /* header.policy: idle compute time of the card may be used beyond the limit */
 #define CORE_POLICY_FORCE 1 /* header.policy: the core limit is a hard cap */
 #define CORE_POLICY_DISABLE 2 /* header.policy: no core limit */
@@ -117,7 +118,7 @@ _Static_assert(offsetof(struct region_file, postinit_lock) == 2008920, "region_f
 struct core_header { /* start of <region>.core */
   uint64_t magic; /* core_magic */
   uint32_t major; /* 1 */
-  uint32_t minor; /* 0 */
+  uint32_t minor; /* core_minor */
   uint32_t header_size; /* 4096: offset of the first card record */
   uint32_t card_size; /* 2048 */
   uint32_t card_count; /* 16 records; those of cards that are not there are zero */
@@ -149,6 +150,18 @@ _Static_assert(offsetof(struct core_header, version) == 56, "core_header.version
 _Static_assert(offsetof(struct core_header, faults) == 88, "core_header.faults");
 _Static_assert(offsetof(struct core_header, ignored_environment) == 96, "core_header.ignored_environment");
 
+struct core_waiter { /* one process that waits for the card's compute time; the times are ns of CLOCK_MONOTONIC */
+  uint64_t owner; /* as process.owner; 0 free */
+  uint64_t since; /* when it began to wait; 0 not waiting */
+  uint64_t seen; /* when it last looked: a waiter not seen for 20 ms has no place any more */
+  uint64_t wants; /* compute time that its next launch is expected to take, ns */
+};
+_Static_assert(sizeof(struct core_waiter) == 32, "core_waiter");
+_Static_assert(offsetof(struct core_waiter, owner) == 0, "core_waiter.owner");
+_Static_assert(offsetof(struct core_waiter, since) == 8, "core_waiter.since");
+_Static_assert(offsetof(struct core_waiter, seen) == 16, "core_waiter.seen");
+_Static_assert(offsetof(struct core_waiter, wants) == 24, "core_waiter.wants");
+
 struct core_card { /* one card; record i belongs to region.uuid[i] */
   char uuid[96]; /* as region.uuid */
   uint64_t memory_limit; /* limit in force, bytes: min(region.limit, card); 0 means none */
@@ -178,7 +191,8 @@ struct core_card { /* one card; record i belongs to region.uuid[i] */
   uint8_t pad2[144];
   uint64_t wait_histogram[32]; /* how long held-back launches waited */
   uint64_t context_switch_latency[32]; /* how long ready launches waited while another tenant held the card */
-  uint8_t pad3[1024];
+  struct core_waiter waiters[24]; /* the container's queue for this card */
+  uint8_t pad3[256];
 };
 _Static_assert(sizeof(struct core_card) == 2048, "core_card");
 _Static_assert(offsetof(struct core_card, uuid) == 0, "core_card.uuid");
@@ -206,6 +220,7 @@ _Static_assert(offsetof(struct core_card, copied_to_host) == 352, "core_card.cop
 _Static_assert(offsetof(struct core_card, context_switches) == 360, "core_card.context_switches");
 _Static_assert(offsetof(struct core_card, wait_histogram) == 512, "core_card.wait_histogram");
 _Static_assert(offsetof(struct core_card, context_switch_latency) == 768, "core_card.context_switch_latency");
+_Static_assert(offsetof(struct core_card, waiters) == 1024, "core_card.waiters");
 
 struct core_claim { /* memory of one process on one card, bytes */
   uint64_t claimed; /* allocated or being allocated, context included: what counts against the limit */

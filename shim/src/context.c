@@ -2,6 +2,7 @@
 #include "account.h"
 #include "card.h"
 #include "claim.h"
+#include "core.h"
 #include "driver.h"
 #include "graph.h"
 #include "measure.h"
@@ -50,6 +51,7 @@ static void give_back(const struct ledger_entry *entry) {
 static CUresult ended(CUresult result, CUcontext context) {
   if (result != CUDA_SUCCESS || !settings_get()->active) return result;
   ledger_drop((uint64_t)(uintptr_t)context, give_back);
+  core_context_ended(context);
   const struct region *region = region_get();
   for (int card = 0; region && card < region_cards(region); card++)
     if (card_device(card) >= 0) measure_again(card);
@@ -65,6 +67,7 @@ static void check_primary(CUdevice device) {
   int card = card_of_device(device);
   if (card == CARD_NONE) return;
   ledger_drop(context, give_back);
+  core_context_ended((CUcontext)(uintptr_t)context);
   pool_forget(card);
   graph_forget(card);
   measure_again(card);
@@ -146,6 +149,7 @@ static CUresult reset(CUresult result, CUdevice device) {
   uint64_t context = __atomic_exchange_n(&primaries[device], 0, __ATOMIC_RELAXED);
   if (card == CARD_NONE) return result;
   if (context) ledger_drop(context, give_back);
+  if (context) core_context_ended((CUcontext)(uintptr_t)context);
   pool_forget(card);
   graph_forget(card);
   measure_again(card);

@@ -43,6 +43,8 @@ void graph_forget(int card) {
   if (before) claim_return(card, before);
 }
 
+bool graph_captures(void) { return __atomic_load_n(&captures, __ATOMIC_RELAXED); }
+
 bool graph_capturing(CUstream stream, bool per_thread, CUgraph *graph) {
   *graph = NULL;
   if (!__atomic_load_n(&captures, __ATOMIC_RELAXED)) return false;
@@ -100,18 +102,32 @@ static CUresult end(CUresult result, struct ledger_entry entry, uint64_t claimed
   return result;
 }
 
-#define LAUNCH(name, per_thread)                                                                            \
-  CUresult name(CUgraphExec exec, CUstream stream) {                                                        \
-    struct ledger_entry entry;                                                                              \
-    uint64_t claimed;                                                                                       \
-    if (!begin(exec, stream, per_thread, #name, &entry, &claimed)) return CUDA_ERROR_OUT_OF_MEMORY;         \
-    core_launched();                                                                                        \
-    return end(NEXT(name)(exec, stream), entry, claimed);                                                   \
-  }
-LAUNCH(cuGraphLaunch, false)
-LAUNCH(cuGraphLaunch_ptsz, true)
-LAUNCH(cuGraphUpload, false)
-LAUNCH(cuGraphUpload_ptsz, true)
+static CUresult uploaded(CUgraphExec exec, CUstream stream, bool per_thread) {
+  struct ledger_entry entry;
+  uint64_t claimed;
+  if (!begin(exec, stream, per_thread, "cuGraphUpload", &entry, &claimed)) return CUDA_ERROR_OUT_OF_MEMORY;
+  CUresult result = per_thread ? NEXT(cuGraphUpload_ptsz)(exec, stream) : NEXT(cuGraphUpload)(exec, stream);
+  return end(result, entry, claimed);
+}
+
+static CUresult launched(CUgraphExec exec, CUstream stream, bool per_thread) {
+  struct ledger_entry entry;
+  uint64_t claimed;
+  if (!begin(exec, stream, per_thread, "cuGraphLaunch", &entry, &claimed)) return CUDA_ERROR_OUT_OF_MEMORY;
+  struct launch launch = {.limiter = NULL};
+  core_graph(&launch, exec, stream, per_thread);
+  CUresult result = per_thread ? NEXT(cuGraphLaunch_ptsz)(exec, stream) : NEXT(cuGraphLaunch)(exec, stream);
+  core_after(&launch, result);
+  return end(result, entry, claimed);
+}
+
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) { return launched(exec, stream, false); }
+
+CUresult cuGraphLaunch_ptsz(CUgraphExec exec, CUstream stream) { return launched(exec, stream, true); }
+
+CUresult cuGraphUpload(CUgraphExec exec, CUstream stream) { return uploaded(exec, stream, false); }
+
+CUresult cuGraphUpload_ptsz(CUgraphExec exec, CUstream stream) { return uploaded(exec, stream, true); }
 
 CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count, struct cu_alloc_node_parameters *parameters) {
   CUresult result = NEXT(cuGraphAddMemAllocNode)(node, graph, after, count, parameters);

@@ -1,6 +1,7 @@
 /* What the program is told of the card's memory, and the waits after which pools may have shrunk. */
 #include "card.h"
 #include "claim.h"
+#include "core.h"
 #include "driver.h"
 #include "graph.h"
 #include "measure.h"
@@ -53,16 +54,32 @@ CUresult cuDeviceTotalMem(unsigned *bytes, CUdevice device) {
 }
 
 static CUresult waited(CUresult result) {
+  core_synchronized();
   pool_settled();
   return result;
 }
 
-CUresult cuCtxSynchronize(void) { return waited(NEXT(cuCtxSynchronize)()); }
+CUresult cuCtxSynchronize(void) {
+  core_synchronizes();
+  return waited(NEXT(cuCtxSynchronize)());
+}
 
-CUresult cuCtxSynchronize_v2(CUcontext context) { return waited(NEXT(cuCtxSynchronize_v2)(context)); }
+CUresult cuCtxSynchronize_v2(CUcontext context) {
+  core_synchronizes();
+  return waited(NEXT(cuCtxSynchronize_v2)(context));
+}
 
-CUresult cuStreamSynchronize(CUstream stream) { return waited(NEXT(cuStreamSynchronize)(stream)); }
+CUresult cuStreamSynchronize(CUstream stream) {
+  core_synchronizes();
+  return waited(NEXT(cuStreamSynchronize)(stream));
+}
 
-CUresult cuStreamSynchronize_ptsz(CUstream stream) { return waited(NEXT(cuStreamSynchronize_ptsz)(stream)); }
+CUresult cuStreamSynchronize_ptsz(CUstream stream) {
+  core_synchronizes();
+  return waited(NEXT(cuStreamSynchronize_ptsz)(stream));
+}
 
-CUresult cuEventSynchronize(CUevent event) { return waited(NEXT(cuEventSynchronize)(event)); }
+CUresult cuEventSynchronize(CUevent event) {
+  core_synchronizes();
+  return waited(NEXT(cuEventSynchronize)(event));
+}

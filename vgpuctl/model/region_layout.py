@@ -44,7 +44,7 @@ CORE_MAGIC: Final = 4995142087320029014
 #: a reader refuses another major version
 CORE_MAJOR: Final = 1
 #: grows when a reserved field gets a meaning
-CORE_MINOR: Final = 0
+CORE_MINOR: Final = 1
 #: where the card records begin
 CORE_CARDS_OFFSET: Final = 4096
 #: size of the file: header, card records, process records
@@ -68,6 +68,8 @@ CORE_TASKS_NONE: Final = 0
 CORE_TASKS_GRAPHS: Final = 1
 #: card.tasks_source: calls of vgpu_task_done()
 CORE_TASKS_CALLS: Final = 2
+#: places in the queue for a card's compute time; more processes wait without a place
+CORE_WAITERS: Final = 24
 #: header.policy: idle compute time of the card may be used beyond the limit
 CORE_POLICY_DEFAULT: Final = 0
 #: header.policy: the core limit is a hard cap
@@ -158,7 +160,7 @@ CORE_HEADER_SIZE: Final = 256
 CORE_HEADER_MAGIC: Final = Field(0, "<Q", 1, 8)
 #: 1
 CORE_HEADER_MAJOR: Final = Field(8, "<I", 1, 4)
-#: 0
+#: core_minor
 CORE_HEADER_MINOR: Final = Field(12, "<I", 1, 4)
 #: 4096: offset of the first card record
 CORE_HEADER_HEADER_SIZE: Final = Field(16, "<I", 1, 4)
@@ -184,6 +186,18 @@ CORE_HEADER_VERSION: Final = Field(56, "<32s", 1, 32)
 CORE_HEADER_FAULTS: Final = Field(88, "<Q", 1, 8)
 #: processes whose environment named other limits than the region's
 CORE_HEADER_IGNORED_ENVIRONMENT: Final = Field(96, "<Q", 1, 8)
+
+#: bytes of one record: one process that waits for the card's compute time; the times are ns of
+#: CLOCK_MONOTONIC
+CORE_WAITER_SIZE: Final = 32
+#: as process.owner; 0 free
+CORE_WAITER_OWNER: Final = Field(0, "<Q", 1, 8)
+#: when it began to wait; 0 not waiting
+CORE_WAITER_SINCE: Final = Field(8, "<Q", 1, 8)
+#: when it last looked: a waiter not seen for 20 ms has no place any more
+CORE_WAITER_SEEN: Final = Field(16, "<Q", 1, 8)
+#: compute time that its next launch is expected to take, ns
+CORE_WAITER_WANTS: Final = Field(24, "<Q", 1, 8)
 
 #: bytes of one record: one card; record i belongs to region.uuid[i]
 CORE_CARD_SIZE: Final = 2048
@@ -238,6 +252,8 @@ CORE_CARD_CONTEXT_SWITCHES: Final = Field(360, "<Q", 1, 8)
 CORE_CARD_WAIT_HISTOGRAM: Final = Field(512, "<Q", 32, 8)
 #: how long ready launches waited while another tenant held the card
 CORE_CARD_CONTEXT_SWITCH_LATENCY: Final = Field(768, "<Q", 32, 8)
+#: the container's queue for this card
+CORE_CARD_WAITERS: Final = Field(1024, "", 24, 32)
 
 #: bytes of one record: memory of one process on one card, bytes
 CORE_CLAIM_SIZE: Final = 16

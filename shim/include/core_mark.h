@@ -1,0 +1,25 @@
+/* Marks: timed events in the program's streams. Never in a capturing one: who calls has made sure. */
+#ifndef VGPU_CORE_MARK_H
+#define VGPU_CORE_MARK_H
+
+#include "core_limiter.h"
+
+/* Puts a mark into a stream; NULL if the driver refuses. */
+struct mark *mark_record(struct limiter *limiter, struct stream *stream);
+
+void mark_release(struct mark *mark);
+
+enum mark_state { MARK_PENDING, MARK_DONE, MARK_BROKEN };
+enum mark_state mark_state(const struct mark *mark);
+
+/* Time between two marks that are done, ns; a negative value if the driver does not tell. */
+int64_t mark_between(const struct mark *from, const struct mark *to);
+
+/* Whether the stream has nothing left to do. */
+bool mark_stream_idle(const struct stream *stream);
+
+/* While one thread captures, calls that look at events would break its capture: these brackets allow them. */
+int mark_allow(void);
+void mark_restore(int mode);
+
+#endif

@@ -1,0 +1,299 @@
+#include "core_segment.h"
+
+#include "core_publish.h"
+#include "core_mark.h"
+#include "core_time.h"
+
+#include <stdlib.h>
+
+/* Measured on an H200, driver 580. */
+static const int64_t mark_cost = 2100;          /* a mark between two busy launches takes the card so long */
+static const int64_t queued_alone_cost = 1500;  /* two marks around one launch in a busy stream, against its dense period */
+static const int64_t idle_alone_cost = 500;     /* in an idle stream, beside the host's gap */
+static const int64_t start_latency = 2600;      /* a launch's return to the kernel's start */
+static const int64_t nearly_idle = 5 * MICROSECOND;
+static const int64_t segment_length = 500 * MICROSECOND;
+static const int64_t long_launch = 200 * MICROSECOND; /* measured alone each time it finds its stream idle */
+static const int64_t reap_interval = 250 * MICROSECOND;
+static const int64_t rebase_interval = SECOND;
+static const int64_t active_time = 100 * MILLISECOND;
+enum { PROBE_ISOLATED = 16, PROBE_DENSE = 4096, REJECTS = 8 };
+
+static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
+
+static void release(struct limiter *limiter, struct segment *segment) {
+  mark_release(segment->start);
+  mark_release(segment->end);
+  segment->next = limiter->free_segments;
+  limiter->free_segments = segment;
+}
+
+static struct segment *begin(struct limiter *limiter, struct mark *start) {
+  struct segment *segment = limiter->free_segments;
+  if (!segment || !start) {
+    mark_release(start);
+    return NULL;
+  }
+  limiter->free_segments = segment->next;
+  *segment = (struct segment){.start = start};
+  return segment;
+}
+
+static void drop_open(struct limiter *limiter, struct stream *stream) {
+  if (!stream->open) return;
+  release(limiter, stream->open);
+  stream->open = NULL;
+}
+
+static void queue(struct limiter *limiter, struct stream *stream, struct segment *segment, struct mark *end) {
+  segment->end = end;
+  segment->due = stream->finish;
+  segment->next = NULL;
+  if (stream->last)
+    stream->last->next = segment;
+  else
+    stream->first = segment;
+  stream->last = segment;
+  limiter->pending++;
+}
+
+/* The stream may have run dry unseen: then the segment holds idle time and what was predicted is too long. */
+static bool ran_dry(struct stream *stream, int64_t now) {
+  if (stream->finish > now && !mark_stream_idle(stream)) return false;
+  if (stream->finish > now) stream->finish = now;
+  return true;
+}
+
+static void close_open(struct limiter *limiter, struct stream *stream, int64_t now, bool chain) {
+  struct segment *segment = stream->open;
+  if (!segment) return;
+  if (!segment->launches || ran_dry(stream, now)) {
+    if (segment->launches) stream->isolated = PROBE_ISOLATED * 2; /* measure the next one alone */
+    drop_open(limiter, stream);
+    return;
+  }
+  struct mark *end = mark_record(limiter, stream);
+  stream->open = NULL;
+  if (!end) {
+    release(limiter, segment);
+    return;
+  }
+  queue(limiter, stream, segment, end);
+  if (!chain) return;
+  end->users++;
+  stream->open = begin(limiter, end);
+}
+
+void segment_close(struct limiter *limiter, struct stream *stream, int64_t now) { close_open(limiter, stream, now, false); }
+
+void segment_close_all(struct limiter *limiter, int64_t now) {
+  for (int i = 0; i < limiter->stream_high; i++)
+    if (limiter->streams[i].open) close_open(limiter, &limiter->streams[i], now, false);
+}
+
+int64_t segment_growth(const struct limiter *limiter, const struct stream *stream, int64_t now, int64_t duration) {
+  int64_t start = later(stream->finish, now + start_latency), finish = start + duration;
+  int64_t growth = finish - later(limiter->horizon, start);
+  return growth > 0 ? growth : 0;
+}
+
+static void join(struct segment *segment, const struct launch *launch) {
+  int i = 0, kinds = segment->kinds < SEGMENT_KINDS ? segment->kinds : SEGMENT_KINDS;
+  while (i < kinds && segment->kind[i].prediction != launch->prediction) i++;
+  if (i < SEGMENT_KINDS) {
+    if (i == kinds) {
+      segment->kind[i].prediction = launch->prediction;
+      segment->kind[i].launches = 0;
+      segment->kinds++;
+    }
+    segment->kind[i].launches++;
+  } else {
+    segment->kinds = SEGMENT_KINDS + 1;
+  }
+  segment->launches++;
+  segment->charged += launch->charged;
+  segment->predicted += launch->duration;
+}
+
+static bool chance(struct stream *stream, unsigned *count, unsigned one_in) {
+  stream->random = stream->random * 6364136223846793005ull + 1442695040888963407ull;
+  if (++*count < one_in / 2 || (*count < one_in * 2 && (stream->random >> 33) % one_in)) return false;
+  *count = 0;
+  return true;
+}
+
+static void measure_alone(struct limiter *limiter, struct launch *launch, struct stream *stream, bool expect_idle) {
+  launch->idle = expect_idle && mark_stream_idle(stream);
+  launch->start = mark_record(limiter, stream);
+  launch->alone = launch->start != NULL;
+  launch->start_returned = core_now();
+}
+
+void segment_before(struct limiter *limiter, struct launch *launch, CUcontext context, int64_t now) {
+  struct stream *stream = stream_find(limiter, context, launch->stream, launch->per_thread);
+  launch->duration = predict_duration(launch->prediction);
+  launch->on = stream;
+  if (!stream) {
+    launch->charged = launch->duration;
+    return;
+  }
+  /* What runs in the legacy default stream waits for all blocking streams. */
+  if (stream->handle == (CUstream)1 && limiter->active_streams > 1) stream->finish = later(stream->finish, limiter->horizon);
+  bool idle = stream->finish <= now + nearly_idle, known = launch->duration != 0;
+  if (launch->overlaps) stream->overlaps = true;
+  if (idle) {
+    drop_open(limiter, stream);
+    bool probe = !known || launch->duration >= long_launch || chance(stream, &stream->isolated, PROBE_ISOLATED);
+    if (probe && (!launch->overlaps || !known)) measure_alone(limiter, launch, stream, true);
+  } else if (!launch->overlaps || !known) {
+    bool full = stream->overlaps && stream->open && stream->open->predicted >= segment_length;
+    bool probe = !known || chance(stream, &stream->dense, PROBE_DENSE);
+    if (full || probe) close_open(limiter, stream, now, !probe);
+    if (probe) {
+      measure_alone(limiter, launch, stream, false);
+    } else if (!stream->open) {
+      stream->open = begin(limiter, mark_record(limiter, stream));
+    }
+  }
+  if (launch->alone && stream->open) drop_open(limiter, stream);
+  int64_t start = later(stream->finish, now + start_latency);
+  launch->charged = segment_growth(limiter, stream, now, launch->duration);
+  stream->finish = start + launch->duration;
+  limiter->horizon = later(limiter->horizon, stream->finish);
+  if (!launch->alone && stream->open) join(stream->open, launch);
+}
+
+void segment_after(struct limiter *limiter, struct launch *launch, bool launched) {
+  struct stream *stream = launch->on;
+  if (!stream) return;
+  int64_t now = core_now();
+  if (launch->alone && !launched) {
+    mark_release(launch->start);
+  } else if (launch->alone) {
+    struct mark *end = mark_record(limiter, stream);
+    struct segment *segment = begin(limiter, launch->start);
+    if (!segment || !end) {
+      mark_release(end);
+      if (segment) {
+        segment->end = NULL;
+        release(limiter, segment);
+      }
+      return;
+    }
+    segment->alone = true;
+    segment->idle = launch->idle;
+    segment->host_gap = now - launch->start_returned;
+    join(segment, launch);
+    if (!__atomic_load_n(&launch->prediction->launched, __ATOMIC_RELAXED)) __atomic_store_n(&launch->prediction->launched, now, __ATOMIC_RELAXED);
+    queue(limiter, stream, segment, end);
+    if (stream->overlaps) return;
+    end->users++;
+    stream->open = begin(limiter, end);
+  } else if (stream->open && stream->open->predicted >= (stream->overlaps ? 4 : 1) * segment_length) {
+    close_open(limiter, stream, now, true);
+  }
+}
+
+/* The time in the segment that its launches took, ns; -1: not to be believed. */
+static int64_t worth(struct segment *segment, int64_t between) {
+  if (between < 0) return -1;
+  if (!segment->alone) return later(between - mark_cost, 0);
+  if (!segment->idle) return later(between - queued_alone_cost, 0);
+  struct prediction *prediction = segment->kind[0].prediction;
+  bool late = segment->host_gap > 20 * MICROSECOND && segment->host_gap > between / 50;
+  if (late && predict_duration(prediction) && ++prediction->rejected < REJECTS) return -1;
+  prediction->rejected = 0;
+  return later(between - segment->host_gap - idle_alone_cost, MICROSECOND / 2);
+}
+
+static void learn(struct segment *segment, int64_t busy) {
+  if (segment->kinds == 1) {
+    int64_t each = busy / segment->launches;
+    predict_learn(segment->kind[0].prediction, each, each >= MILLISECOND ? 50 : segment->alone ? 10 : 30);
+    return;
+  }
+  for (int i = 0; i < segment->kinds && i < SEGMENT_KINDS; i++) predict_scale(segment->kind[i].prediction, busy, segment->predicted, 5);
+}
+
+static void rebase(struct timeline *timeline, struct mark *mark, int64_t time) {
+  mark->users++;
+  mark_release(timeline->base);
+  timeline->base = mark;
+  timeline->base_time = time;
+}
+
+static void measure(struct limiter *limiter, struct stream *stream, struct segment *segment, int64_t now) {
+  struct timeline *timeline = stream->timeline;
+  if (!timeline->base) rebase(timeline, segment->start, now);
+  int64_t between = mark_between(segment->start, segment->end), busy = worth(segment, between);
+  int64_t from_base = mark_between(timeline->base, segment->end);
+  if (segment->alone) __atomic_store_n(&segment->kind[0].prediction->launched, 0, __ATOMIC_RELAXED);
+  if (busy < 0) return;
+  int64_t end = timeline->base_time + from_base, grown = union_add(&timeline->busy, end - busy, end);
+  core_charge(limiter, now, grown - segment->charged);
+  learn(segment, busy);
+  if (from_base > rebase_interval) rebase(timeline, segment->end, end);
+}
+
+static void reap_stream(struct limiter *limiter, struct stream *stream, int64_t now, bool soon) {
+  while (stream->first) {
+    struct segment *segment = stream->first;
+    if (!soon && segment->due > now) break;
+    enum mark_state state = mark_state(segment->end);
+    if (state == MARK_PENDING) {
+      /* It takes longer than predicted, and so will what comes behind it. */
+      if (segment->due < now) stream->finish = later(stream->finish, now + nearly_idle * 2);
+      break;
+    }
+    if (state == MARK_DONE) measure(limiter, stream, segment, now);
+    stream->first = segment->next;
+    if (!stream->first) stream->last = NULL;
+    release(limiter, segment);
+    limiter->pending--;
+  }
+}
+
+void segment_reap(struct limiter *limiter, int64_t now, bool soon) {
+  if (!soon && now < limiter->next_reap) return;
+  limiter->next_reap = now + reap_interval;
+  int active = 0;
+  int mode = mark_allow();
+  for (int i = 0; i < limiter->stream_high; i++) {
+    struct stream *stream = &limiter->streams[i];
+    if (!stream->used) continue;
+    if (stream->finish > now - active_time) active++;
+    if (stream->first) reap_stream(limiter, stream, now, soon);
+  }
+  mark_restore(mode);
+  limiter->active_streams = active;
+}
+
+static void forget(struct limiter *limiter, struct stream *stream) {
+  drop_open(limiter, stream);
+  while (stream->first) {
+    struct segment *segment = stream->first;
+    stream->first = segment->next;
+    for (int i = 0; i < segment->kinds && i < SEGMENT_KINDS; i++) __atomic_store_n(&segment->kind[i].prediction->launched, 0, __ATOMIC_RELAXED);
+    release(limiter, segment);
+    limiter->pending--;
+  }
+  stream->last = NULL;
+  stream->used = false;
+}
+
+void segment_forget_stream(struct limiter *limiter, struct stream *stream) { forget(limiter, stream); }
+
+void segment_forget_context(struct limiter *limiter, CUcontext context) {
+  for (int i = 0; i < limiter->stream_high; i++)
+    if (limiter->streams[i].used && limiter->streams[i].context == context) forget(limiter, &limiter->streams[i]);
+  for (int i = 0; i < MAX_TIMELINES; i++) {
+    struct timeline *timeline = &limiter->timelines[i];
+    if (timeline->context != context) continue;
+    mark_release(timeline->base);
+    for (struct mark *mark = timeline->free, *next; mark; mark = next) {
+      next = mark->next;
+      free(mark); /* its event goes with the context */
+    }
+    *timeline = (struct timeline){0};
+  }
+}
