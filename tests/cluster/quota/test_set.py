@@ -50,7 +50,7 @@ class TestSet:
         ran = vgpuctl("quota", "set", namespace, "8", "-o", "json")
         assert quota()["spec"]["hard"] == {NUMBER: "8", MEMORY: "2k"}
         (row,) = ran.json["changes"]
-        assert row["values"] == [{"path": NUMBER, "before": "5", "after": "8"}]
+        assert row["values"] == [{"path": NUMBER, "before": "5", "after": "8", "note": ""}]
         assert row["undo"] == f"vgpuctl quota set {namespace} 5 --memory 2000"
 
     def test_the_undo_it_shows_undoes_it(self, vgpuctl: Vgpuctl, namespace: str, quota: Any) -> None:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -53,6 +57,30 @@ class TestList:
         assert ran.code == 1
         rows = [row for row in ran.json["findings"] if row["severity"] == "error"]
         assert [(row["rule"], row["file"]) for row in rows] == [("quota-prefix", f"ResourceQuota {namespace}/old")]
+
+
+class TestDelete:
+    @pytest.mark.parametrize(("answer", "code", "left"), [("n", 1, True), ("", 1, True), ("y", 0, False)])
+    def test_a_person_is_asked_on_a_terminal(
+        self, vgpuctl: Vgpuctl, bench: Bench, namespace: str, quota: Any, answer: str, code: int, left: bool
+    ) -> None:
+        vgpuctl("quota", "set", namespace, "5")
+        controller, terminal = pty.openpty()
+        command = [sys.executable, "-m", "vgpuctl", "quota", "delete", namespace]
+        environment = {**os.environ, "KUBECONFIG": str(bench.kubeconfig)}
+        with subprocess.Popen(
+            command, stdin=terminal, stdout=subprocess.PIPE, stderr=terminal, env=environment
+        ) as process:
+            os.close(terminal)
+            shown = b""
+            while b"[y/N]" not in shown:
+                shown += os.read(controller, 4096)
+            os.write(controller, f"{answer}\n".encode())
+            process.wait(60)
+        os.close(controller)
+        assert process.returncode == code
+        assert f"{NUMBER} 5".encode() in shown  # told before it is asked
+        assert bool(quota()) == left
 
 
 class TestApplyAndExport:

@@ -139,6 +139,12 @@ class TestNotes:
     def test_more_than_the_pool(self) -> None:
         assert "more than the pool offers (40)" in self.notes(MemoryCluster(space(), node()), number=41)
 
+    def test_a_queue_that_caps_lower(self) -> None:
+        cluster = MemoryCluster(space())
+        run(cluster, Team(name="team", number=5, queue=TeamQueue(name="q")))
+        assert "queue q caps number at 5; --queue q gives it the same amounts" in self.notes(cluster, number=9)
+        assert "caps number" not in self.notes(cluster, number=4)
+
     @pytest.mark.parametrize(
         ("image", "said"),
         [

@@ -9,6 +9,7 @@ from functools import partial
 from vgpuctl.model import kube, pool
 from vgpuctl.model.change import Change
 from vgpuctl.model.facts import Facts
+from vgpuctl.model.pod.names import QUEUE
 from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.model.quantity import integer
 from vgpuctl.model.quota.share import total, uncounted
@@ -140,6 +141,7 @@ class _Planner:
         if hard or (stated and not self.merge):
             yield self.quota(place, QUOTA, team, hard, present)
         self.warn_others(place, present, hard)
+        self.warn_queue(place, team, hard)
         for priority, number in team.priorities.items():
             name = quota_name(priority)
             yield self.quota(place, name, team, {What.NUMBER: number}, present, quota_name(priority))
@@ -195,6 +197,17 @@ class _Planner:
             for what, number in theirs.items():
                 if what in hard:
                     self.note(f"quota {place}/{name} limits {what.value} to {number} too; the smaller one decides")
+
+    def warn_queue(self, place: str, team: Team, hard: Mapping[What, int]) -> None:
+        """The namespace's queue caps it lower than the quota does."""
+        space = self.spaces.get(place)
+        name = (space.annotation(QUEUE) if space else None) or ""
+        queue = self.queues.get(name)
+        if team.queue or queue is None:
+            return
+        for what, cap in self.plain(queue.spec.capability).items():
+            if what in hard and cap < hard[what]:
+                self.note(f"queue {name} caps {what.value} at {cap}; --queue {name} gives it the same amounts")
 
     def over(self, place: str, hard: Mapping[What, int], quota: kube.ResourceQuota | None) -> None:
         """Tells who is above a new cap."""

@@ -11,6 +11,7 @@ import msgspec
 from vgpuctl.model import kube, pool
 from vgpuctl.model.change import Target
 from vgpuctl.model.facts import Part
+from vgpuctl.model.pod.names import QUEUE
 from vgpuctl.model.problem import Problem
 from vgpuctl.model.quota import share
 from vgpuctl.model.quota.team import Team
@@ -48,9 +49,10 @@ def give(cluster: ClusterSource, teams: Sequence[Team], conduct: Conduct, *, mer
         parts.append(Part.PRIORITIES)
     if any(team.queue for team in teams):
         parts += (Part.QUEUES, Part.DEPLOYMENTS)
-    facts = load((cluster,), parts)
-    places = [place for team in teams for place in team.places]
-    plan = make(facts, _spaces(cluster, places), teams, partial(_counted, cluster), merge=merge)
+    spaces = _spaces(cluster, [place for team in teams for place in team.places])
+    if Part.QUEUES not in parts and any(space and space.annotation(QUEUE) for space in spaces.values()):
+        parts.append(Part.QUEUES)
+    plan = make(load((cluster,), parts), spaces, teams, partial(_counted, cluster), merge=merge)
     if plan.counted:
         what = "the API server counts the quota" + ("s" if len(plan.counted) > 1 else "")
         plan.groups.append(Group([Wait(what, partial(_counted, cluster, plan.counted))]))
