@@ -27,7 +27,8 @@ from vgpuctl.model.version_number import VersionNumber
         ("0", 0), ("50", 50), (50, 50), ("4k", 4000), ("4Ki", 4096), ("8Gi", 8 << 30), ("8G", 8 * 10**9),
         ("2000m", 2), ("1500m", Fraction(3, 2)), (2.5, Fraction(5, 2)), (".5", Fraction(1, 2)), ("5.", 5),
         ("1e3", 1000), ("1E3", 1000), ("1e+3", 1000), ("1e-1", Fraction(1, 10)), ("1E", 10**18), ("1Ei", 1 << 60),
-        ("-3", -3), ("+3", 3), ("100n", Fraction(1, 10**7)), (1e22, 10**22),
+        ("-3", -3), ("+3", 3), ("100n", Fraction(1, 10**7)),
+        ("16Ei", (1 << 63) - 1), ("-1e999", 1 - (1 << 63)), (1e22, (1 << 63) - 1),
     ],
 )  # fmt: skip
 def test_a_quantity_is_exact(text: object, value: Fraction | int) -> None:

@@ -14,6 +14,7 @@ from typing import Final
 MIB: Final = 1024 * 1024
 GIB: Final = 1024 * MIB
 
+_MOST = (1 << 63) - 1
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _QUANTITY = re.compile(r"([+-]?(?:\d{1,64}(?:\.\d{0,64})?|\.\d{1,64}))(?:[eE]([+-]?\d{1,3})|([numkMGTPE]|[KMGTPE]i)?)")
@@ -58,10 +59,14 @@ def quantity(text: object) -> Quantity:
     number, exponent, suffix = match.group(1), match.group(2), match.group(3) or ""
     value = Fraction(number.rstrip(".") if not number.startswith(".") else f"0{number}")
     if exponent is not None:
-        return Quantity(value * Fraction(10) ** int(exponent), f"e{exponent}")
-    if suffix in _BINARY:
-        return Quantity(value * (1 << _BINARY[suffix]), suffix)
-    return Quantity(value * Fraction(10) ** _DECIMAL[suffix], suffix)
+        return Quantity(_capped(value * Fraction(10) ** int(exponent)), f"e{exponent}")
+    scale = Fraction(1 << _BINARY[suffix]) if suffix in _BINARY else Fraction(10) ** _DECIMAL[suffix]
+    return Quantity(_capped(value * scale), suffix)
+
+
+def _capped(value: Fraction) -> Fraction:
+    """What does not fit into 64 bits becomes the largest that does, as the API server makes it."""
+    return max(Fraction(-_MOST), min(value, Fraction(_MOST)))
 
 
 def _written(text: object) -> str:
