@@ -82,7 +82,10 @@ CUresult cuEventQuery(CUevent e) {
 		return r;
 	if ((r = check(e)))
 		return leave(r);
-	return leave(is_done(e) ? OK : ERR_NOT_READY);
+	bool done = is_done(e);
+	leave(OK);
+	clock_spend(QUERY_NS);
+	return done ? OK : ERR_NOT_READY;
 }
 
 CUresult cuEventSynchronize(CUevent e) {

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LAYOUT 1
+#define LAYOUT 2
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct state *mapped;
@@ -32,7 +32,8 @@ static void prepare(struct state *s) {
 	s->version = LAYOUT;
 	s->fingerprint = cards_fingerprint();
 	s->size = sizeof *s;
-	s->virtual_now = 1000000000;
+	pthread_mutex_init(&s->clock.lock, &a);
+	s->clock.now = 1000000000;
 	for (int i = 0; i < MAX_CARDS; i++)
 		s->timeline[i].current = -1;
 	s->ready = 1;

@@ -15,6 +15,7 @@
 
 #define MAX_SLOTS 1024
 #define SEGMENTS 2048
+#define MAX_THREADS 512
 
 struct usage {                    /* of one process on one card */
 	uint64_t bytes;           /* device memory, contexts included */
@@ -39,13 +40,21 @@ struct timeline {
 	struct segment log[SEGMENTS];
 };
 
+struct thread_record { int tid; uint32_t blocked; int64_t until; }; /* until: the end of its wait, 0 while it runs */
+
+struct shared_clock { /* of virtual time, see clock.h */
+	pthread_mutex_t lock; /* robust; the state's own lock may be held outside, never inside */
+	_Atomic int64_t now;
+	_Atomic uint32_t moves; /* counts the steps of time; a futex */
+	struct thread_record thread[MAX_THREADS];
+};
+
 struct state {
 	_Atomic uint32_t ready;
 	uint32_t version;
 	uint64_t fingerprint, size;
 	pthread_mutex_t lock; /* robust */
-	_Atomic int64_t virtual_now;
-	uint64_t imported; /* numbers handles given out between processes */
+	struct shared_clock clock;
 	uint64_t active[MAX_SLOTS / 64]; /* slots in use */
 	struct slot slot[MAX_SLOTS];
 	struct timeline timeline[MAX_CARDS];

@@ -101,6 +101,11 @@ CUresult stream_work(struct stream *s, uint64_t ns) {
 	}
 	s->tail = timeline_submit(process.shared, card, process.slot, ns);
 	d->launch_position[d->launched++ % LAUNCH_DEPTH] = s->tail;
+	if (clock_is_virtual()) {
+		pthread_mutex_unlock(&process.lock);
+		clock_spend(LAUNCH_NS);
+		pthread_mutex_lock(&process.lock);
+	}
 	return OK;
 }
 
@@ -187,7 +192,9 @@ CUresult cuStreamQuery(CUstream handle) {
 	if ((r = outside_capture(handle, &s)))
 		return leave(r);
 	bool done = timeline_done(process.shared, device_of(s->context)->card, process.slot, stream_tail(s)) && host_done(s->host_tail);
-	return leave(done ? OK : ERR_NOT_READY);
+	leave(OK);
+	clock_spend(QUERY_NS);
+	return done ? OK : ERR_NOT_READY;
 }
 
 static CUresult synchronize(struct context *c) {

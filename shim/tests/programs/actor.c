@@ -392,6 +392,30 @@ static CUresult obey(char *line, char *out, size_t room) {
 		execl(name, name, NULL);
 		exit(98);
 	}
+	if (!strcmp(word, "clock")) { /* ns */
+		struct timespec t;
+		clock_gettime(CLOCK_MONOTONIC, &t);
+		snprintf(out, room, "%lld", (long long)t.tv_sec * 1000000000 + t.tv_nsec);
+		return 0;
+	}
+	if (!strcmp(word, "sleep")) /* ns */
+		return nanosleep(&(struct timespec){(time_t)(first / 1000000000), (long)(first % 1000000000)}, NULL);
+	if (!strcmp(word, "busy")) { /* launches kernels of so many ns for so many ns; how many */
+		struct timespec t;
+		long long end = 0, now = 0, n = 0;
+		while (end == 0 || now < end) {
+			CUresult r = launch(first, 1);
+			if (r)
+				return r;
+			n++;
+			clock_gettime(CLOCK_MONOTONIC, &t);
+			now = (long long)t.tv_sec * 1000000000 + t.tv_nsec;
+			if (end == 0)
+				end = now + (long long)a;
+		}
+		snprintf(out, room, "%lld", n);
+		return 0;
+	}
 	if (!strcmp(word, "pid")) {
 		snprintf(out, room, "%d", (int)getpid());
 		return 0;
