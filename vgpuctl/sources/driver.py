@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -45,7 +45,7 @@ class NvmlDriver:
     def __init__(self, deadline: float = 10.0, environment: Mapping[str, str] | None = None) -> None:
         """environment: what to add to ours, for a simulated driver."""
         self._deadline = deadline
-        self._environment = {**_environment(), **(environment or {})}
+        self._added = dict(environment or {})
         self._child: _Child | None = None
         self._lock = threading.Lock()
 
@@ -66,7 +66,7 @@ class NvmlDriver:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 timeout=self._deadline,
-                env=self._environment,
+                env=_environment(self._added),
                 check=False,
             )
         except subprocess.TimeoutExpired:
@@ -112,7 +112,7 @@ class NvmlDriver:
                     stdin=theirs.fileno(),
                     stdout=theirs.fileno(),
                     stderr=subprocess.DEVNULL,
-                    env=self._environment,
+                    env=_environment(self._added),
                     start_new_session=True,
                 )
         except OSError as error:
@@ -154,7 +154,8 @@ def _ending(code: int) -> str:
         return f"exit code {code}"
 
 
-def _environment() -> dict[str, Any]:
-    """Ours, with this package to be found by the child."""
+def _environment(added: Mapping[str, str]) -> dict[str, str]:
+    """Ours with some more, and with this package to be found by the child."""
     path = os.environ.get("PYTHONPATH", "")
-    return {**os.environ, "PYTHONPATH": f"{_PACKAGE_ROOT}{os.pathsep}{path}" if path else _PACKAGE_ROOT}
+    found = f"{_PACKAGE_ROOT}{os.pathsep}{path}" if path else _PACKAGE_ROOT
+    return {**os.environ, **added, "PYTHONPATH": found}
