@@ -51,11 +51,12 @@ def context_for(settings: Settings, live: bool, parts: Sequence[Part] = ()) -> t
     if not (live or settings.bundle or settings.demo):
         return Facts(), Context()
     from vgpuctl.cli.sources import sources
-    from vgpuctl.tasks.context import PARTS, context_of
+    from vgpuctl.model.pool import context
+    from vgpuctl.tasks.context import PARTS
     from vgpuctl.tasks.load import load
 
     facts = load(sources(settings), (*PARTS, *parts))
-    return facts, context_of(facts)
+    return facts, context(facts)
 
 
 def with_options(context: Context, volcano: str | None, factor: int | None, gpus: str | None) -> Context:

@@ -360,15 +360,14 @@ def context(facts: Facts) -> Context:
     if facts.nodes.value is not None:
         cards = [node for node in gpu_nodes(facts) if node.cards]
         nodes = tuple(pool_node for node in cards for pool_node in _pool_nodes(node, factor)) if factor else None
-        resources = frozenset(
-            name for node in facts.nodes.value for name in node.status.allocatable or {} if "/" in name
-        )
+        offered = {name for node in facts.nodes.value for name in node.status.allocatable or {} if "/" in name}
+        resources = frozenset(offered) if cards else None
     config = scheduler_config(facts) if facts.configmaps.known else None
     return Context(
         volcano=volcano_version(facts),
         factor=factor,
         nodes=nodes or None,
-        resources=resources or None,
+        resources=resources,
         names=resource_names(facts),
         queues=frozenset(queue.metadata.name for queue in facts.queues.value)
         if facts.queues.value is not None
