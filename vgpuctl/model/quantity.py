@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 MIB: Final = 1024 * 1024
@@ -53,9 +54,18 @@ class Quantity:
 
 def quantity(text: object) -> Quantity:
     """A quantity as the API server reads it, from text or from a JSON number. Raises ValueError for what it refuses."""
-    match = _QUANTITY.fullmatch(_written(text))
-    if not match:
+    found = _parsed(_written(text))
+    if found is None:
         raise ValueError(f"{text!r} is not a Kubernetes quantity")
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> Quantity | None:
+    """The same few texts come again and again in a pool."""
+    match = _QUANTITY.fullmatch(text)
+    if not match:
+        return None
     number, exponent, suffix = match.group(1), match.group(2), match.group(3) or ""
     value = Fraction(number.rstrip(".") if not number.startswith(".") else f"0{number}")
     if exponent is not None:
