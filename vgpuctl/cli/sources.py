@@ -7,6 +7,7 @@ that we run in, else this machine.
 from __future__ import annotations
 
 from vgpuctl.cli.settings import Settings
+from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.sources.cluster import Cluster, Flags, find_access
 from vgpuctl.sources.cluster.cluster import no_cluster
 from vgpuctl.sources.source import Source
@@ -44,7 +45,12 @@ def find_cluster(settings: Settings) -> Cluster | None:
 
 
 def need_cluster(settings: Settings) -> Cluster:
-    """The live cluster, for commands that write. Raises Problem when there is none."""
+    """The live cluster, for commands that write. Raises Problem when there is none, or when another source is named."""
+    named = [
+        flag for flag, on in (("--demo", settings.demo), ("--from", settings.bundle), ("--local", settings.local)) if on
+    ]
+    if named:
+        raise Problem(f"this changes a live cluster, {named[0]} names none", exit_code=Exit.USAGE)
     cluster = find_cluster(settings)
     if cluster is None:
         raise no_cluster()
