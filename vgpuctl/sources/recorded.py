@@ -67,7 +67,7 @@ class RecordedFiles:
 
     def space(self, path: str) -> Reading[Space]:
         for line in (self._files.get(_DF) or b"").decode("utf-8", "replace").splitlines():
-            target, *numbers = line.split()
+            target, *numbers = line.split() or [""]
             if target == path and len(numbers) == 4 and all(number.isdigit() for number in numbers):
                 total, free, inodes, inodes_free = map(int, numbers)
                 return known(Space(total, free, inodes, inodes_free), _DF)

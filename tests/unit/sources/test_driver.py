@@ -135,7 +135,7 @@ class TestSimulated:
         assert library.cuda == "13.0" and Path(library.path).name.startswith("libcuda.so")
 
     def test_a_machine_has_both(self, driver_of: Make) -> None:
-        machine = Machine.local()
+        machine = Machine.local(deadline=60)
         driver_of(SIMULATED)
         assert machine.read(Part.DRIVER).need().library.known
         assert len(machine.read(Part.CARDS).need()) == 1
