@@ -21,6 +21,7 @@
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t leaving;
 static bool is_virtual;
+static unsigned long awaited;
 static _Thread_local struct thread_record *own;
 
 static int thread_id(void) {
@@ -41,6 +42,8 @@ static void choose(void) {
 	const char *v = getenv("VGPUCTL_FAKE_TIME");
 	is_virtual = v && !strcmp(v, "virtual") && state_get();
 	if (is_virtual) {
+		const char *n = getenv("VGPUCTL_FAKE_THREADS");
+		awaited = n ? strtoul(n, NULL, 10) : 0;
 		pthread_key_create(&leaving, leave_thread);
 		pthread_atfork(NULL, NULL, forget_in_child);
 	}
@@ -110,10 +113,12 @@ static char kernel_state(int tid) {
 /* The first end of a wait, or 0 while some thread runs. `look`: ask the kernel about those that do not wait here. */
 static int64_t next_end(struct shared_clock *c, bool look) {
 	int64_t first = INT64_MAX;
+	unsigned long there = 0;
 	for (int i = 0; i < MAX_THREADS; i++) {
 		struct thread_record *t = &c->thread[i];
 		if (!t->tid)
 			continue;
+		there++;
 		if (t->until > c->now) {
 			first = t->until < first ? t->until : first;
 			continue;
@@ -127,6 +132,9 @@ static int64_t next_end(struct shared_clock *c, bool look) {
 		if (t->tid && t->blocked < BLOCKED_LOOKS)
 			return 0;
 	}
+	if (!c->begun && there < awaited)
+		return 0;
+	c->begun = 1;
 	return first == INT64_MAX ? 0 : first;
 }
 

@@ -3,7 +3,8 @@
  * Virtual time is one number that all processes of the simulated machine share. It moves only when every thread that takes part
  * waits, and then straight to the first one's end, so a run gives the same figures on any machine, however busy. A thread takes
  * part from its first wait on; one that blocks elsewhere (a lock, a pipe) does not hold time up. Computing takes no time, but what
- * a program may repeat without waiting does: a launch, a question about a stream, a look at the clock. */
+ * a program may repeat without waiting does: a launch, a question about a stream, a look at the clock.
+ * With VGPUCTL_FAKE_THREADS=N time stands still until N threads take part, so that programs begin together. */
 #ifndef FAKE_CLOCK_H
 #define FAKE_CLOCK_H
 

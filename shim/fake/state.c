@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LAYOUT 2
+#define LAYOUT 3
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct state *mapped;

@@ -46,6 +46,7 @@ struct shared_clock { /* of virtual time, see clock.h */
 	pthread_mutex_t lock; /* robust; the state's own lock may be held outside, never inside */
 	_Atomic int64_t now;
 	_Atomic uint32_t moves; /* counts the steps of time; a futex */
+	uint32_t begun;         /* as many threads as awaited took part once */
 	struct thread_record thread[MAX_THREADS];
 };
 

@@ -15,7 +15,7 @@ from machine import MIB, OUT_OF_MEMORY, PROGRAMS, Container, Machine, library
 
 LIMIT_MIB = 2048
 HOOKED = ["cuMemAlloc_v2", "cuMemGetInfo_v2", "cuMemCreate", "cuMemAllocAsync", "cuLaunchKernel", "cuDeviceTotalMem_v2"]
-PASSED = ["cuDeviceGetName", "cuDriverGetVersion", "cuCtxGetCurrent", "cuMemcpyDtoH_v2"]
+PASSED = ["cuDeviceGetName", "cuDriverGetVersion", "cuCtxGetCurrent", "cuMemcpyDtoD_v2"]
 WAYS = ["handle", "default", "next", "dlsym@2.2.5", "dlsym@2.34", "dlsym-of-dlsym", "getproc-v1", "getproc-v2"]
 
 

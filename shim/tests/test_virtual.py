@@ -8,12 +8,16 @@ import pytest
 from machine import Actor, Machine
 
 MS = 1_000_000
-VIRTUAL = {"VGPUCTL_FAKE_TIME": "virtual"}
 
 
 def actors(machine: Machine, count: int) -> list[Actor]:
-    preload = {"LD_PRELOAD": f"{machine.env['LD_LIBRARY_PATH']}/libvtime.so"}
-    return [machine.actor(env=machine.env | VIRTUAL | preload).start() for _ in range(count)]
+    """Processes whose time begins when all of them have begun to wait."""
+    virtual = {
+        "VGPUCTL_FAKE_TIME": "virtual",
+        "VGPUCTL_FAKE_THREADS": str(count),
+        "LD_PRELOAD": f"{machine.env['LD_LIBRARY_PATH']}/libvtime.so",
+    }
+    return [machine.actor(env=machine.env | virtual).start() for _ in range(count)]
 
 
 def clock(actor: Actor) -> int:
@@ -68,9 +72,6 @@ def test_launches_have_a_cost_and_a_depth(machine: Machine) -> None:
 def test_two_processes_take_turns(machine: Machine, kernel: int, span: int) -> None:
     """Each gets half the card, less what the changes cost: 0.15 ms after each turn of 2 ms."""
     pair = actors(machine, 2)
-    for actor in pair:
-        actor.ok("spin", 1000, 1)
-        actor.ok("sync")
     for actor in pair:
         actor.send("busy", kernel, span)
     counts = [int(actor.receive()[1][0]) for actor in pair]
