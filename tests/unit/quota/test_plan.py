@@ -243,6 +243,14 @@ class TestList:
         assert share.pending is None
         assert [line.partition(":")[0] for line in quotas.unread] == ["pods", "queues", "gpuMemoryFactor"]
 
+    @pytest.mark.parametrize(("scope", "names"), [("", ["mine", "other"]), ("namespace team", ["mine"])])
+    def test_one_namespace_shows_its_own_queue_only(self, scope: str, names: list[str]) -> None:
+        capability = {"volcano.sh/vgpu-number": "2"}
+        cluster = MemoryCluster(queue("mine", capability=capability), queue("other", capability=capability), space())
+        run(cluster, Team(name="team", number=5, queue=TeamQueue(name="mine")))
+        cluster.scope = scope
+        assert [found.name for found in listed((cluster,)).queues] == names
+
     def test_without_quotas_there_is_no_list(self) -> None:
         cluster = MemoryCluster()
         cluster.denied.add(Part.QUOTAS)

@@ -130,7 +130,8 @@ def priorities_of(quota: kube.ResourceQuota) -> list[str] | None:
 
 
 def join(facts: Facts, names: ResourceNames, factor: int | None) -> Quotas:
-    """The quotas with vGPU amounts and the namespaces with vGPU pods. Raises Missing when quotas are not known."""
+    """The quotas with vGPU amounts and the namespaces with vGPU pods; where the facts are narrowed, only the queues of
+    these namespaces. Raises Missing when quotas are not known."""
     quotas = facts.quotas.need()
     unread = [
         f"{part}: {reading.reason}"
@@ -144,7 +145,12 @@ def join(facts: Facts, names: ResourceNames, factor: int | None) -> Quotas:
     with_quota = {share.namespace for share in shares}
     shares += [joiner.unlimited(name) for name in joiner.namespaces() if name not in with_quota]
     shares.sort(key=lambda share: (share.namespace, share.name))
-    queues = [found for queue in facts.queues.value or () if (found := joiner.queue(queue))]
+    used = {share.queue for share in shares}
+    queues = [
+        found
+        for queue in facts.queues.value or ()
+        if (found := joiner.queue(queue)) and (not facts.scope or queue.metadata.name in used)
+    ]
     return Quotas(source=facts.source, factor=factor, shares=shares, queues=queues, unread=unread)
 
 
