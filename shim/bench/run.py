@@ -6,7 +6,7 @@
 
 Each run writes one JSON file, shim/bench/results/<date>-<name>.json unless --out says otherwise: the command, the
 machine, the figures. Overheads come from one interleaved run: plain, under the shim without a limit, under the shim
-with a memory limit, again and again; the ratio to plain is taken pair by pair, so that slow drifts of the machine fall out,
+with a memory limit, again and again; the ratio to plain is taken pair by pair, so that slow drifts fall out,
 and its 95 % confidence interval by bootstrap over the pairs.
 """
 

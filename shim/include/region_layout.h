@@ -240,7 +240,8 @@ struct core_process { /* one process; record i belongs to region.slots[i] */
   uint64_t image; /* start of the stack, from /proc/PID/stat: another value means that the process has gone over to another program by exec; 0 unknown */
   uint8_t pad1[16];
   struct core_claim claims[16]; /* by card */
-  uint8_t pad2[192];
+  uint64_t parked[16]; /* claims set aside while the process is checkpointed and holds no memory, bytes, by card */
+  uint8_t pad2[64];
 };
 _Static_assert(sizeof(struct core_process) == 512, "core_process");
 _Static_assert(offsetof(struct core_process, owner) == 0, "core_process.owner");
@@ -250,5 +251,6 @@ _Static_assert(offsetof(struct core_process, flags) == 24, "core_process.flags")
 _Static_assert(offsetof(struct core_process, attached) == 32, "core_process.attached");
 _Static_assert(offsetof(struct core_process, image) == 40, "core_process.image");
 _Static_assert(offsetof(struct core_process, claims) == 64, "core_process.claims");
+_Static_assert(offsetof(struct core_process, parked) == 320, "core_process.parked");
 
 #endif

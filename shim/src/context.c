@@ -202,7 +202,3 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, int *jit, v
 }
 
 CUresult cuLibraryUnload(CUlibrary library) { return loaded(NEXT(cuLibraryUnload)(library)); }
-
-CUresult cuCheckpointProcessCheckpoint(int pid, void *arguments) { return loaded(NEXT(cuCheckpointProcessCheckpoint)(pid, arguments)); }
-
-CUresult cuCheckpointProcessRestore(int pid, void *arguments) { return loaded(NEXT(cuCheckpointProcessRestore)(pid, arguments)); }

@@ -139,6 +139,7 @@ static void clear(const struct region *region, uint32_t slot) {
   for (int i = 0; i < REGION_CARDS; i++) {
     __atomic_store_n(&process->claims[i].trying, 0, __ATOMIC_SEQ_CST);
     __atomic_store_n(&process->claims[i].claimed, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&process->parked[i], 0, __ATOMIC_SEQ_CST);
   }
   memset(&shown->host_pid, 0, sizeof *shown - offsetof(struct region_slot, host_pid));
   __atomic_store_n(&process->pid_namespace, 0, __ATOMIC_RELEASE);

@@ -279,3 +279,5 @@ CORE_PROCESS_ATTACHED: Final = Field(32, "<Q", 1, 8)
 CORE_PROCESS_IMAGE: Final = Field(40, "<Q", 1, 8)
 #: by card
 CORE_PROCESS_CLAIMS: Final = Field(64, "", 16, 16)
+#: claims set aside while the process is checkpointed and holds no memory, bytes, by card
+CORE_PROCESS_PARKED: Final = Field(320, "<Q", 16, 8)
