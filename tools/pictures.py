@@ -13,12 +13,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from vgpuctl.checks.check import Options
 from vgpuctl.model.usage.arrange import arrange
+from vgpuctl.render.forms import render
 from vgpuctl.render.live.frame import Memory, frame
 from vgpuctl.render.live.history import LENGTH
 from vgpuctl.render.live.look import Look
 from vgpuctl.render.terminal import Terminal
 from vgpuctl.sources.demo import Demo
+from vgpuctl.tasks.doctor import choose, diagnose, report
 from vgpuctl.tasks.top import Wanted, read
 
 FOLDER = Path(__file__).parent.parent / "docs" / "pictures"
@@ -68,7 +71,23 @@ def top(columns: int = 150, height: int = 48) -> str:
     return svg(frame(usage, look, memory, Terminal(columns, True, False, True), height), columns, "vgpuctl top --demo")
 
 
-PICTURES: dict[str, Callable[[], str]] = {"top.svg": top}
+def teams(columns: int = 120) -> str:
+    """One shot, by namespace."""
+    picture = read((Demo(lambda: CLOCK),), Wanted())
+    usage = arrange(picture.holdings, "namespace", "name", picture.wanted)
+    drawn = render(usage, "table", Terminal(columns, True))
+    return svg(drawn.splitlines(), columns, "vgpuctl top --demo --once --group namespace")
+
+
+def doctor(columns: int = 120) -> str:
+    """What doctor finds in the demo pool."""
+    choice = choose((), ())
+    diagnosis = diagnose((Demo(lambda: CLOCK),), choice.checks, Options())
+    drawn = render(report(diagnosis, choice), "table", Terminal(columns, True))
+    return svg(drawn.splitlines(), columns, "vgpuctl doctor --demo")
+
+
+PICTURES: dict[str, Callable[[], str]] = {"top.svg": top, "teams.svg": teams, "doctor.svg": doctor}
 
 
 def main() -> None:

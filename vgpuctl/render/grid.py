@@ -149,7 +149,7 @@ def _drawing(column: Column, rows: Iterable[Any], terminal: Terminal) -> _Drawin
 def _text(cell: Cell, terminal: Terminal) -> str:
     if cell.bar is None or (terminal.width or 0) < _BAR_FROM:
         return cell.text
-    return f"{bar(cell.bar, terminal)} {cell.text:>4}"
+    return f"{bar(cell.bar, terminal)} {cell.text:>5}"
 
 
 def _padded(drawing: _Drawing, size: int, right: bool, terminal: Terminal) -> list[str]:

@@ -6,11 +6,13 @@ import itertools
 
 import pytest
 
+from vgpuctl.checks.check import Options, Status
 from vgpuctl.model.facts import Part
 from vgpuctl.model.usage.arrange import arrange
 from vgpuctl.model.usage.row import Usage
 from vgpuctl.sources.demo import Demo
 from vgpuctl.sources.demo.behaviour import BEHAVIOURS, noise
+from vgpuctl.tasks.doctor import choose, diagnose
 from vgpuctl.tasks.top import Wanted, read
 
 CLOCK = 1_789_464_000.0
@@ -56,6 +58,14 @@ def test_at_every_hour_the_figures_are_possible(hour: int) -> None:
     assert over == ["ocr-batch-0"]
     assert shown.totals.idle >= 1
     assert all(shown.at - (pod.since or 0) < 600 for pod in shown.pending), "nothing waits suspiciously long"
+
+
+def test_doctor_finds_exactly_the_two_broken_things() -> None:
+    choice = choose((), ())
+    diagnosis = diagnose((Demo(lambda: CLOCK),), choice.checks, Options())
+    found = {(o.check.id, o.result.status) for o in diagnosis.outcomes if o.result.status in (Status.FAIL, Status.WARN)}
+    assert found == {("quota-prefix", Status.FAIL), ("bypass", Status.WARN)}
+    assert not [outcome for outcome in diagnosis.outcomes if outcome.result.status is Status.UNKNOWN]
 
 
 @pytest.mark.parametrize("name", BEHAVIOURS)
