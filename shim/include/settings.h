@@ -13,8 +13,7 @@ struct settings {
   bool default_region;     /* the path was not named by the environment */
   uint64_t memory[REGION_CARDS]; /* bytes, 0 none */
   uint64_t cores[REGION_CARDS];  /* percent, 100 none */
-  uint64_t memory_default, cores_default; /* for cards that appear later */
-  bool named_limits;       /* the environment names at least one limit */
+  uint32_t memory_named, cores_named; /* bit i: the environment names this limit of card i */
   uint32_t policy;         /* CORE_POLICY_* */
 };
 

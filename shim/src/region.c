@@ -149,10 +149,11 @@ static bool abandoned(const struct region *region) {
 }
 
 static void compare_environment(const struct region *region, const struct settings *settings) {
-  if (!settings->named_limits) return;
   for (int i = 0; i < region_cards(region); i++) {
     uint64_t memory = region->file->limit[i], cores = region->file->sm_limit[i];
-    if (memory == settings->memory[i] && cores == settings->cores[i]) continue;
+    bool other_memory = settings->memory_named >> i & 1 && memory != settings->memory[i];
+    bool other_cores = settings->cores_named >> i & 1 && cores != settings->cores[i];
+    if (!other_memory && !other_cores) continue;
     __atomic_fetch_add(&region->header->ignored_environment, 1, __ATOMIC_RELAXED);
     log_line(LOG_WARNING, LOG_REGION,
              "card %d: the environment asks for %llu MiB and %llu cores; the region's %llu MiB and %llu cores are in force", i,

@@ -94,19 +94,20 @@ static uint32_t policy(void) {
 }
 
 static void read_environment(struct settings *settings) {
-  settings->cores_default = 100;
-  bool named = memory_variable("CUDA_DEVICE_MEMORY_LIMIT", &settings->memory_default);
-  named |= cores_variable("CUDA_DEVICE_SM_LIMIT", &settings->cores_default);
+  uint64_t memory = 0, cores = 100;
+  const uint32_t all = (1u << REGION_CARDS) - 1;
+  settings->memory_named = memory_variable("CUDA_DEVICE_MEMORY_LIMIT", &memory) ? all : 0;
+  settings->cores_named = cores_variable("CUDA_DEVICE_SM_LIMIT", &cores) ? all : 0;
   for (int i = 0; i < REGION_CARDS; i++) {
     char name[48];
-    settings->memory[i] = settings->memory_default;
-    settings->cores[i] = settings->cores_default;
+    settings->memory[i] = memory;
+    settings->cores[i] = cores;
     snprintf(name, sizeof name, "CUDA_DEVICE_MEMORY_LIMIT_%d", i);
-    named |= memory_variable(name, &settings->memory[i]);
+    if (memory_variable(name, &settings->memory[i])) settings->memory_named |= 1u << i;
     snprintf(name, sizeof name, "CUDA_DEVICE_SM_LIMIT_%d", i);
-    named |= cores_variable(name, &settings->cores[i]);
+    if (cores_variable(name, &settings->cores[i])) settings->cores_named |= 1u << i;
   }
-  settings->named_limits = named;
+  bool named = settings->memory_named || settings->cores_named;
   settings->policy = policy();
   const char *path = getenv("CUDA_DEVICE_MEMORY_SHARED_CACHE");
   bool found = true;
