@@ -84,13 +84,18 @@ def context_from(values: Mapping[str, Any]) -> Context:
     )
 
 
+def _mode(text: str) -> str:
+    """The mode in Volcano's eyes: everything but `mig` is hami-core."""
+    return text if text in ("", "mig") else "hami-core"
+
+
 def _node(values: Mapping[str, Any]) -> PoolNode:
     return PoolNode(
         name=str(values.get("name", "")),
         cards=int(values.get("cards", 0)),
         model=str(values.get("model", "")),
         memory=int(values.get("memory_mib", 0)),
-        mode=str(values.get("mode", "")),
+        mode=_mode(str(values.get("mode", ""))),
         split=values.get("split"),
     )
 

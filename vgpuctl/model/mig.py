@@ -1,13 +1,16 @@
-"""The slices into which MIG cuts a card, as the scheduler knows them when no other table is configured."""
+"""The slices that a pod may get on a card in MIG mode, from the one table of geometries."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+from vgpuctl.model.config.mig import families
 
 
 @dataclass(frozen=True)
 class Slice:
-    """One kind of slice. name: as NVIDIA's, such as `1g.10gb`. memory: MiB that it really has."""
+    """One kind of slice. name: as NVIDIA's, such as `1g.10gb`. memory: MiB that the scheduler knows it to have."""
 
     name: str
     memory: int
@@ -15,22 +18,15 @@ class Slice:
     @property
     def nominal(self) -> int:
         """MiB that its name promises."""
-        return int(self.name.partition(".")[2].removesuffix("gb")) * 1024
-
-
-_SHIPPED: tuple[tuple[tuple[str, ...], tuple[Slice, ...]], ...] = (
-    (("A30",), (Slice("1g.6gb", 6144), Slice("2g.12gb", 12288), Slice("4g.24gb", 24576))),
-    (
-        ("A100-SXM4-40GB", "A100-40GB-PCIe", "A100-PCIE-40GB"),
-        (Slice("1g.5gb", 5120), Slice("2g.10gb", 10240), Slice("3g.20gb", 20480), Slice("7g.40gb", 40960)),
-    ),
-    (
-        ("A100-SXM4-80GB", "A100-80GB-PCIe", "A100-PCIE-80GB"),
-        (Slice("1g.10gb", 9728), Slice("2g.20gb", 19968), Slice("3g.40gb", 40192), Slice("7g.80gb", 80896)),
-    ),
-)
+        return int(re.sub(r"\D", "", self.name.partition(".")[2]) or 0) * 1024
 
 
 def slices_of(model: str) -> tuple[Slice, ...]:
-    """The slices of a card by its model name; none when no table entry is contained in it."""
-    return next((slices for models, slices in _SHIPPED if any(one in model for one in models)), ())
+    """The slices of the usual layouts of a card, by its model name; none for a card without MIG or not known."""
+    found = families(model)
+    if len(found) != 1:
+        return ()
+    used = {name for layout in found[0].layouts for name in layout}
+    return tuple(
+        Slice(profile.name, profile.shipped or profile.memory) for profile in found[0].profiles if profile.name in used
+    )

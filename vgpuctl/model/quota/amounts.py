@@ -144,6 +144,8 @@ def as_count(group: Group, context: Context) -> Iterator[Hit]:
 
 def over_pool(group: Group, context: Context) -> Iterator[Hit]:
     """MiB figures in a pool with another unit: a cap above the whole pool limits nothing."""
+    if group.section == "guarantee":
+        return  # guarantee_over_pool speaks
     cap, pool = group.cap(What.MEMORY), pool_units(context)
     plain = cap and cap.amount and (cap.amount.suffix in HARMLESS or cap.amount.suffix.startswith("e"))
     if not cap or not plain or not cap.number or pool is None or not context.factor or cap.number <= pool:
