@@ -59,17 +59,18 @@ def _version(text: str) -> VersionNumber | None:
 
 
 def access(facts: Facts, options: Options) -> Iterator[Result]:
+    """What cannot be read stays unknown elsewhere, so it is unknown here too; what cannot be written is a warning."""
     allowed = facts.access.need()
-    for needed, status, effect in (
-        ("read", Status.FAIL, "doctor, top and quota list cannot see it"),
-        ("write", Status.WARN, "quota set and config apply will be refused"),
+    for use, status, effect in (
+        ("read", Status.UNKNOWN, "what depends on it stays unknown"),
+        ("write", Status.WARN, "commands that change it will be refused"),
     ):
-        lacking = [right for right in RIGHTS if right.use == needed and allowed.get(right.id) is False]
-        for right in lacking:
+        lacking = [right.id for right in RIGHTS if right.use == use and allowed.get(right.id) is False]
+        if lacking:
             yield Result(
                 status,
-                f"no right to {right.id}",
-                evidence=(Evidence("SelfSubjectAccessReview", f"{right.id}: denied; {effect}"),),
+                f"no right to {share.some(lacking)}: {effect}",
+                evidence=(Evidence("SelfSubjectAccessReview", f"denied: {', '.join(lacking)}"),),
                 remedy="bind a role that allows it, or use another user",
             )
 
@@ -192,7 +193,7 @@ CHECKS = (
         "access",
         "We may do what vgpuctl needs",
         "cluster",
-        Status.FAIL,
+        Status.UNKNOWN,
         (Part.ACCESS,),
         (Where.API,),
         access,

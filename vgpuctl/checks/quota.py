@@ -81,7 +81,7 @@ def multi(facts: Facts, options: Options) -> Iterator[Result]:
                 _subject(quota),
                 (
                     Evidence(_subject(quota), share.some(per_vgpu)),
-                    Evidence(share.pod_subject(pods[0]), f"asks for more than one vGPU, as do {len(pods) - 1} others"),
+                    Evidence(share.pod_subject(pods[0]), f"one of {share.count(len(pods), 'pod')} with several vGPUs"),
                 ),
                 f"cap requests.{names.number}, or set the amounts for pods of one vGPU",
             )

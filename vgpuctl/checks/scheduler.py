@@ -23,7 +23,8 @@ def version(facts: Facts, options: Options) -> Iterator[Result]:
     if found is None:
         pods = [pod for pod in facts.pods.value or () if pool.is_scheduler(pod.spec, pod.metadata)]
         if not pods and not facts.deployments.known:
-            raise Missing("no scheduler of Volcano was found", facts.pods.source)
+            facts.pods.need()
+            raise Missing("no pod of Volcano's scheduler was found", facts.pods.source)
         images = share.some(container.image for pod in pods for container in pod.spec.containers[:1])
         raise Skip(f"the scheduler's image tells no version{f': {images}' if images else ''}")
     evidence = (Evidence("image of volcano-scheduler", f"v{found}"),)

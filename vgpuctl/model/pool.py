@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from vgpuctl.model import annotation, kube
 from vgpuctl.model.context import Context, PoolNode
 from vgpuctl.model.document import Mapping, Scalar, find, read_yaml
 from vgpuctl.model.facts import Facts
 from vgpuctl.model.quantity import integer
+from vgpuctl.model.reading import Missing
 from vgpuctl.model.resource import ResourceNames, What
 from vgpuctl.model.version_number import VersionNumber
 
@@ -24,6 +26,8 @@ PLUGIN_NAMESPACES = ("kube-system", "volcano-system")
 
 _GPU_LABELS = ("nvidia.com/gpu.present", "feature.node.kubernetes.io/pci-10de.present", "nvidia.com/gpu.product")
 _ENDED = ("Succeeded", "Failed")
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -137,15 +141,25 @@ def volcano_version(facts: Facts) -> VersionNumber | None:
 
 
 def configmap(facts: Facts, namespace: str, name: str) -> kube.ConfigMap | None:
-    """One ConfigMap, None when there is none. Raises Missing when ConfigMaps are not known."""
-    return next(
-        (
-            item
-            for item in facts.configmaps.need()
-            if item.metadata.name == name and item.metadata.namespace == namespace
+    """One ConfigMap, None when there is none. Raises Missing when that is not known."""
+    return _or_unknown(
+        facts,
+        next(
+            (
+                item
+                for item in facts.configmaps.need()
+                if item.metadata.name == name and item.metadata.namespace == namespace
+            ),
+            None,
         ),
-        None,
     )
+
+
+def _or_unknown(facts: Facts, found: T | None) -> T | None:
+    """What was found; where nothing was and not all ConfigMaps could be read, it is unknown: raises Missing."""
+    if found is None and facts.configmaps.note:
+        raise Missing(facts.configmaps.note, facts.configmaps.source)
+    return found
 
 
 @dataclass(frozen=True)
@@ -182,7 +196,7 @@ def node_config(facts: Facts) -> Text | None:
     for item in facts.configmaps.need():
         if item.metadata.name == NODE_CONFIGMAP and (found := text_in(item, NODE_KEY)):
             return found
-    return None
+    return _or_unknown(facts, None)
 
 
 def scheduler_config(facts: Facts) -> Text | None:
@@ -198,7 +212,7 @@ def scheduler_config(facts: Facts) -> Text | None:
         for key in sorted(item.data or {}, key=lambda key: key != "volcano-scheduler.conf"):
             if key.endswith(".conf"):
                 return text_in(item, key)
-    return None
+    return _or_unknown(facts, None)
 
 
 @dataclass(frozen=True)
@@ -278,9 +292,10 @@ def memory_factor(facts: Facts) -> int | None:
 
 
 def _section(facts: Facts) -> Mapping | None:
-    if not facts.configmaps.known:
+    try:
+        found = plugin_config(facts)
+    except Missing:
         return None
-    found = plugin_config(facts)
     return device_values(found.text) if found else None
 
 
@@ -362,7 +377,10 @@ def context(facts: Facts) -> Context:
         nodes = tuple(pool_node for node in cards for pool_node in _pool_nodes(node, factor)) if factor else None
         offered = {name for node in facts.nodes.value for name in node.status.allocatable or {} if "/" in name}
         resources = frozenset(offered) if cards else None
-    config = scheduler_config(facts) if facts.configmaps.known else None
+    try:
+        config = scheduler_config(facts)
+    except Missing:
+        config = None
     return Context(
         volcano=volcano_version(facts),
         factor=factor,

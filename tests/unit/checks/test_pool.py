@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.unit import pools
@@ -9,7 +11,9 @@ from tests.unit.checks import test_config, test_plugin, test_pods, test_volcano
 from tests.unit.illness import CHECKS, outcome
 from tests.unit.pools import pool
 from vgpuctl.checks.check import Status
+from vgpuctl.model.access import RIGHTS
 from vgpuctl.model.facts import Part
+from vgpuctl.model.reading import Reading, known
 
 OPTIONAL = {("socket-directory", Part.HOST), ("mig-table", Part.HOST)}
 """Parts that a check does without, by skipping: they are there on a GPU node only."""
@@ -47,6 +51,26 @@ def test_an_empty_cluster_crashes_no_check(check: str) -> None:
 
 
 @pytest.mark.parametrize("check", [check.id for check in CHECKS.values() if check.worst is not Status.PASS])
+def test_rights_that_are_lacking_are_told_in_one_line() -> None:
+    denied = known({right.id: right.verb == "list" for right in RIGHTS}, "review")
+    status, text = outcome("access", replace(pool(), access=denied))
+    assert status == "unknown" and "get pods/log" in text
+    writes = known({right.id: right.use == "read" for right in RIGHTS}, "review")
+    assert outcome("access", replace(pool(), access=writes))[0] == "warn"
+
+
+def test_what_may_lie_where_we_cannot_read_is_unknown() -> None:
+    """A user who reads the ConfigMaps of one namespace only must not hear that the others do not exist."""
+    maps = pool().configmaps.need()
+    reason = "no permission to list configmaps in namespace kube-system"
+    seen = Reading(maps[2:], "/api/v1/configmaps", note=reason)
+    facts = replace(pool(), configmaps=seen)
+    for check in ("geometries-configmap", "device-config", "config-place", "node-config", "filter-devices"):
+        assert outcome(check, facts)[0] == "unknown" and reason in outcome(check, facts)[1]
+    assert outcome("deviceshare-enabled", facts)[0] == "pass"
+    assert outcome("limits", facts)[0] == "pass"
+
+
 def test_each_check_has_a_case_in_which_it_finds_something(check: str) -> None:
     found = {case.check for case in CASES if case.status in ("warn", "fail")}
     assert check in found | {"access"}

@@ -210,9 +210,11 @@ class Cluster:
         place = (named.get("Namespace", ""), named.get("Name", ""))
         if all(place) and place not in found:
             collect(*place)
-        if not found and refusals:
-            return refusals[0]
-        return known(tuple(found.values()), resource.path(), self.now())
+        unread = [reading for reading in refusals if reading.source != resource.path()]
+        if not found and len(unread) >= len(SYSTEM):
+            return unread[0]
+        note = "; ".join(dict.fromkeys(reading.reason for reading in unread))
+        return Reading(tuple(found.values()), resource.path(), self.now(), note=note)
 
     def _webhooks(self) -> Reading[tuple[kube.WebhookConfiguration, ...]]:
         items: list[kube.WebhookConfiguration] = []

@@ -213,9 +213,10 @@ class Connection:
         return error, float(wait) if wait.isdigit() else 0.0
 
     def _silent(self, request: str) -> Unreachable:
+        asked = f" {request}" if self._answered else ""
         return self._note_down(
             Unreachable(
-                f"{self.access.server} did not answer {request} within {self.timeout:g} s",
+                f"{self.access.server} did not answer{asked} within {self.timeout:g} s",
                 remedy="is it overloaded? --request-timeout waits longer",
             )
         )
