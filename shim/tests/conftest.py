@@ -16,13 +16,16 @@ from machine import BUILD, PROGRAMS, SHIM, Machine
 
 def make(directory: Path, *targets: str) -> None:
     result = subprocess.run(
-        ["make", "-C", str(directory), "-j2", f"PYTHON={sys.executable}", *targets], capture_output=True, text=True, check=False
+        ["make", "-C", str(directory), "-j2", f"PYTHON={sys.executable}", *targets],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
 
 
 def keep(built: Path) -> Path:
-    """A copy under a path of its own: a library that is mapped must never be written again, and others may build meanwhile."""
+    """A copy under a path of its own: a library that is mapped must never be written again by a later build."""
     kept = PROGRAMS / hashlib.sha256(built.read_bytes()).hexdigest()[:12] / built.name
     kept.parent.mkdir(exist_ok=True)
     if not kept.exists():
@@ -40,7 +43,6 @@ def built() -> None:
     if "VGPU_LIBRARY" not in os.environ:
         make(SHIM, "release")
         os.environ["VGPU_LIBRARY"] = str(keep(BUILD / "x86_64" / "libvgpu.so"))
-
 
 
 @pytest.fixture(scope="session")
@@ -72,5 +74,3 @@ def machine_of(tmp_path: Path) -> Iterator[Callable[..., Machine]]:
 def machine(machine_of: Callable[..., Machine]) -> Machine:
     """One T4."""
     return machine_of()
-
-

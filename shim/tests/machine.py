@@ -27,6 +27,8 @@ OUT_OF_MEMORY = 2
 NOT_INITIALISED = 3
 ABSENT = -1  # this driver has no such function
 
+Finished = subprocess.CompletedProcess[str]
+
 TIMEOUT = 20  # seconds for an answer
 PASSED_ON = ("PATH", "HOME", "LANG", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS")
 
@@ -44,13 +46,21 @@ def settles(holds: Callable[[], bool], seconds: float = 2) -> None:
         time.sleep(0.02)
 
 
+def run(*command: object, env: dict[str, str], timeout: float = 60) -> Finished:
+    words = [str(word) for word in command]
+    return subprocess.run(words, env=env, capture_output=True, text=True, timeout=timeout, check=False)
+
+
+def piped(command: list[str], env: dict[str, str]) -> subprocess.Popen[str]:
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, env=env, stdin=pipe, stdout=pipe, stderr=pipe, text=True, bufsize=1)
+
+
 class Actor:
     """A process running programs/actor.c. Every method gives the driver's result code first."""
 
     def __init__(self, command: list[str], env: dict[str, str]) -> None:
-        self.process = subprocess.Popen(
-            command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, bufsize=1
-        )
+        self.process = piped(command, env)
         self.stderr: list[str] = []
         self._reader = threading.Thread(target=self._read_stderr, daemon=True)
         self._reader.start()
@@ -138,14 +148,16 @@ class Machine:
     def used(self, card: int = 0) -> dict[int, int]:
         """The card's processes: bytes by pid."""
         if self._watcher is None:
-            self._watcher = subprocess.Popen(
-                [PROGRAMS / "watcher"], env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
-            )
+            self._watcher = piped([str(PROGRAMS / "watcher")], self.env)
         assert self._watcher.stdin
         assert self._watcher.stdout
         self._watcher.stdin.write("\n")
         text = self._watcher.stdout.readline().rstrip("\n").split(" ")[card].split(":")[1]
         return {int(pid): int(used) for pid, used in (entry.split("=") for entry in text.split(",") if entry)}
+
+    def run(self, *command: object, env: dict[str, str] | None = None, timeout: float = 60) -> Finished:
+        """Run a program to its end, outside every container or with the environment given."""
+        return run(*command, env=self.env if env is None else env, timeout=timeout)
 
     def container(self, **limits: str) -> Container:
         """A container with these environment variables and a region file of its own."""
@@ -192,7 +204,5 @@ class Container:
     def actor(self, how: str = "getproc", program: str = "actor", **more: str) -> Actor:
         return self.machine.actor(how, self.env | more, program)
 
-    def run(self, *command: object, timeout: float = 60, **more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [str(c) for c in command], env=self.env | more, capture_output=True, text=True, timeout=timeout, check=False
-        )
+    def run(self, *command: object, timeout: float = 60, **more: str) -> Finished:
+        return run(*command, env=self.env | more, timeout=timeout)

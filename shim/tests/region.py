@@ -1,4 +1,4 @@
-"""A reader of the region file at the fixed offsets that upstream's monitor uses, written from the format and not from the shim."""
+"""A reader of the region file at the fixed offsets that upstream's monitor uses, made from the format, not the shim."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 
 import pytest
@@ -86,7 +85,7 @@ def test_outputs_that_are_null(container: Container, wanted: str) -> None:
 def test_null_outputs_end_as_without_the_shim(container: Container, machine: Machine) -> None:
     """Every result code of calls with missing outputs and wrong arguments is the driver's own."""
     command = [PROGRAMS / "nulls"]
-    plain = subprocess.run(command, env=machine.env, capture_output=True, text=True, timeout=30, check=True)
+    plain = machine.run(*command)
     shimmed = container.run(*command)
     assert shimmed.returncode == 0, shimmed.stderr
     assert shimmed.stdout == plain.stdout
@@ -95,7 +94,9 @@ def test_null_outputs_end_as_without_the_shim(container: Container, machine: Mac
 
 @pytest.mark.parametrize("way", ["free", "free-async"])
 @pytest.mark.parametrize("pointer", [1, 4096, 0x7F0000000000, (1 << 64) - 1])
-def test_a_free_of_an_unknown_pointer_is_the_driver_s_business(container: Container, machine: Machine, way: str, pointer: int) -> None:
+def test_a_free_of_an_unknown_pointer_is_the_driver_s_business(
+    container: Container, machine: Machine, way: str, pointer: int
+) -> None:
     expected = machine.actor().start().do(way, pointer)
     assert container.actor().start().do(way, pointer) == expected == INVALID_VALUE
 

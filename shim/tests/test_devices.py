@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-import subprocess
 import sys
 from collections.abc import Callable
 
 import pytest
 import region
-from machine import MIB, OUT_OF_MEMORY, Machine
+from machine import MIB, OUT_OF_MEMORY, Machine, run
 
 LIMITS_MIB = (1024, 2048, 3072)
 LIMITS = {f"CUDA_DEVICE_MEMORY_LIMIT_{i}": f"{mib}m" for i, mib in enumerate(LIMITS_MIB)}
@@ -23,10 +22,11 @@ def machine(machine_of: Callable[..., Machine]) -> Machine:
 
 @functools.cache
 def uuids_of(driver: str, gpus: str) -> list[str]:
-    text = "import pynvml as n; n.nvmlInit()\nfor i in range(3): print(n.nvmlDeviceGetUUID(n.nvmlDeviceGetHandleByIndex(i)))"
+    text = "import pynvml as n; n.nvmlInit()\n"
+    text += "for i in range(3): print(n.nvmlDeviceGetUUID(n.nvmlDeviceGetHandleByIndex(i)))"
     pytest.importorskip("pynvml")
     env = {"LD_LIBRARY_PATH": driver, "VGPUCTL_FAKE_GPUS": gpus}
-    return subprocess.run([sys.executable, "-c", text], env=env, capture_output=True, text=True, check=True).stdout.split()
+    return run(sys.executable, "-c", text, env=env).stdout.split()
 
 
 def uuids(machine: Machine) -> list[str]:
@@ -52,7 +52,9 @@ def card_of(machine: Machine, uuid_hex: str) -> int:
         ("2,9,1", "PCI_BUS_ID", [2]),
     ],
 )
-def test_a_device_s_limit_is_the_limit_of_its_card(machine: Machine, visible: str | None, order: str | None, cards: list[int]) -> None:
+def test_a_device_s_limit_is_the_limit_of_its_card(
+    machine: Machine, visible: str | None, order: str | None, cards: list[int]
+) -> None:
     env = dict(LIMITS)
     if visible is not None:
         env["CUDA_VISIBLE_DEVICES"] = visible.format(*uuids(machine))
@@ -83,7 +85,10 @@ def test_limits_follow_the_order_in_which_the_container_was_given_its_cards(mach
     names = uuids(machine)
     given = [names[2], names[0]]
     container = machine.container(
-        NVIDIA_VISIBLE_DEVICES=",".join(given), CUDA_DEVICE_MEMORY_LIMIT_0="3g", CUDA_DEVICE_MEMORY_LIMIT_1="1g", CUDA_DEVICE_ORDER="PCI_BUS_ID"
+        NVIDIA_VISIBLE_DEVICES=",".join(given),
+        CUDA_DEVICE_MEMORY_LIMIT_0="3g",
+        CUDA_DEVICE_MEMORY_LIMIT_1="1g",
+        CUDA_DEVICE_ORDER="PCI_BUS_ID",
     )
     actor = container.actor().start(0)
     assert actor.ok("total", 2) == [str(3072 * MIB)]

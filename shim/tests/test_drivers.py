@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 
 import pytest
@@ -43,9 +42,16 @@ def test_the_limit_holds(machine: Machine, how: str) -> None:
 
 def test_what_the_driver_lacks_stays_missing(machine: Machine) -> None:
     """A name that the driver does not export is not there under the shim either."""
-    names = ["cuMemAllocAsync", "cuGetProcAddress", "cuGetProcAddress_v2", "cuGraphAddMemAllocNode", "cuCtxCreate_v4", "cuLaunchKernelEx"]
+    names = [
+        "cuMemAllocAsync",
+        "cuGetProcAddress",
+        "cuGetProcAddress_v2",
+        "cuGraphAddMemAllocNode",
+        "cuCtxCreate_v4",
+        "cuLaunchKernelEx",
+    ]
     command = [PROGRAMS / "paths", *names]
-    plain = subprocess.run(command, env=machine.env, capture_output=True, text=True, timeout=30, check=True).stdout
+    plain = machine.run(*command).stdout
     shimmed = machine.container(CUDA_DEVICE_MEMORY_LIMIT_0="2g").run(*command)
     assert shimmed.returncode == 0, shimmed.stderr
 
@@ -57,13 +63,13 @@ def test_what_the_driver_lacks_stays_missing(machine: Machine) -> None:
 
 @pytest.mark.parametrize("program", SELF_CHECKING)
 def test_programs_run_as_without_the_shim(machine: Machine, program: str) -> None:
-    plain = subprocess.run([PROGRAMS / program], env=machine.env, capture_output=True, text=True, timeout=60, check=False)
+    plain = machine.run(PROGRAMS / program)
     assert plain.returncode == 0, plain.stdout + plain.stderr
     result = machine.container(CUDA_DEVICE_MEMORY_LIMIT_0="4g").run(PROGRAMS / program)
     assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_wrong_calls_end_as_without_the_shim(machine: Machine) -> None:
-    plain = subprocess.run([PROGRAMS / "nulls"], env=machine.env, capture_output=True, text=True, timeout=60, check=True)
+    plain = machine.run(PROGRAMS / "nulls")
     result = machine.container(CUDA_DEVICE_MEMORY_LIMIT_0="4g").run(PROGRAMS / "nulls")
     assert (result.returncode, result.stdout) == (0, plain.stdout)

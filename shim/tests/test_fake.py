@@ -138,13 +138,18 @@ def test_kernels_take_their_time_and_processes_share_the_card(machine: Machine) 
 
 
 def test_captures_end_with_the_driver_s_codes(machine: Machine) -> None:
-    result = subprocess.run([BUILD / "tests" / "capture"], env=machine.env, capture_output=True, text=True, timeout=30, check=False)
+    result = machine.run(BUILD / "tests" / "capture")
     assert result.returncode == 0, result.stdout + result.stderr
 
 
 @pytest.mark.parametrize(
     ("gpus", "words"),
-    [("2xT4-16GB,1xP40-24GB", None), ("3xNOPE", "cannot read"), ("99xT4-16GB", "cannot read"), ("/no/such/file", "cannot read the file")],
+    [
+        ("2xT4-16GB,1xP40-24GB", None),
+        ("3xNOPE", "cannot read"),
+        ("99xT4-16GB", "cannot read"),
+        ("/no/such/file", "cannot read the file"),
+    ],
 )
 def test_cards_are_chosen_by_the_environment(machine_of: Callable[..., Machine], gpus: str, words: str | None) -> None:
     actor = machine_of(gpus=gpus).actor()
@@ -183,7 +188,7 @@ def test_pynvml_works_against_it(machine: Machine) -> None:
     pytest.importorskip("pynvml")
     actor = machine.actor().start()
     actor.ok("take", "linear", 20 * MIB)
-    text = subprocess.run([sys.executable, "-c", PYNVML], env=machine.env, capture_output=True, text=True, check=True).stdout
+    text = machine.run(sys.executable, "-c", PYNVML).stdout
     assert text.split("\n")[0] == f"Tesla T4 GPU- {T4_MIB} 580.159.04 [{T4_CONTEXT + 20}] 1"
 
 
@@ -217,5 +222,5 @@ for i in range(2):
     m = n.nvmlDeviceGetMigDeviceHandleByIndex(h, i)
     print(n.nvmlDeviceGetUUID(m)[:4], n.nvmlDeviceGetMemoryInfo(m).total >> 20, n.nvmlDeviceGetGpuInstanceId(m))
 """
-    shown = subprocess.run([sys.executable, "-c", text], env=machine.env, capture_output=True, text=True, check=True).stdout
+    shown = machine.run(sys.executable, "-c", text).stdout
     assert shown.splitlines() == ["1 7", "MIG- 9932 1", "MIG- 19865 2"]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import region
-from machine import MIB, OUT_OF_MEMORY, PROGRAMS, Container, Machine, library
+from machine import MIB, OUT_OF_MEMORY, PROGRAMS, Container, Machine, run
 
 LIMIT_MIB, CONTEXT_MIB = 2048, 180
 STEPS = (LIMIT_MIB - CONTEXT_MIB) // 64
@@ -70,7 +69,10 @@ def nothing(c: Container) -> str:
     return ""
 
 
-@pytest.mark.parametrize("path", [no_directory, a_directory, a_fifo, a_link, a_dangling_link, a_device, a_long_path, nothing])
+PATHS = [no_directory, a_directory, a_fifo, a_link, a_dangling_link, a_device, a_long_path, nothing]
+
+
+@pytest.mark.parametrize("path", PATHS)
 def test_a_path_that_is_no_region(container: Container, path: Callable[[Container], str]) -> None:
     named = path(container)
     code, steps = runs(container, CUDA_DEVICE_MEMORY_SHARED_CACHE=named)
@@ -96,7 +98,7 @@ def test_a_full_disk(container: Container, tmp_path: Path) -> None:
     env = container.env | {"CUDA_DEVICE_MEMORY_SHARED_CACHE": str(disk / "x.cache"), "PATH": os.environ["PATH"]}
     preload = env.pop("LD_PRELOAD")
     script = script.replace("exec ", f"LD_PRELOAD={preload} exec ")
-    result = subprocess.run(["unshare", "-m", "sh", "-c", script], env=env, capture_output=True, text=True, timeout=30, check=False)
+    result = run("unshare", "-m", "sh", "-c", script, env=env)
     assert result.returncode == 0, result.stderr
     assert result.stdout.split()[:2] == [str(OUT_OF_MEMORY), str(STEPS)]
 
@@ -105,18 +107,19 @@ def test_a_directory_that_may_not_be_written(container: Container) -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root, to become somebody else")
     container.directory.chmod(0o555)
-    Path(container.machine.directory).chmod(0o777)
-    words = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "env", f"LD_PRELOAD={library()}", PROGRAMS / "linked", "64"]
-    env = {k: v for k, v in container.env.items() if k != "LD_PRELOAD"} | {"VGPUCTL_FAKE_STATE": "/dev/shm/vgpuctl-test-" + str(os.getpid())}
+    state = Path(f"/dev/shm/vgpuctl-test-{os.getpid()}")
+    env = container.env | {"VGPUCTL_FAKE_STATE": str(state), "PATH": os.environ["PATH"]}
+    nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+    preload = env.pop("LD_PRELOAD")
+    for directory in container.directory.parents:
+        if directory != Path("/tmp") and directory.is_relative_to("/tmp"):
+            directory.chmod(0o755)
     try:
-        for directory in [container.directory, *container.directory.parents][:-2]:
-            if directory != Path("/tmp") and directory.stat().st_uid == 0 and directory != container.directory:
-                directory.chmod(directory.stat().st_mode | 0o055)
-        result = subprocess.run([str(w) for w in words], env=env, capture_output=True, text=True, timeout=30, check=False)
-        assert result.returncode == 0, result.stderr
-        assert result.stdout.split()[:2] == [str(OUT_OF_MEMORY), str(STEPS)]
+        result = run(*nobody, "env", f"LD_PRELOAD={preload}", PROGRAMS / "linked", 64, env=env)
     finally:
-        Path(env["VGPUCTL_FAKE_STATE"]).unlink(missing_ok=True)
+        state.unlink(missing_ok=True)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.split()[:2] == [str(OUT_OF_MEMORY), str(STEPS)]
 
 
 def made(container: Container) -> tuple[Path, Path]:
@@ -166,8 +169,8 @@ def test_random_bytes_under_a_running_process(container: Container, which: int, 
             f.seek(dice.randrange(file.stat().st_size - 4096) if seed % 2 else dice.randrange(4096))
             f.write(dice.randbytes(dice.choice((1, 4, 8, 64, 4000))))
             f.flush()
-            for words in (("take", "linear", 10 * MIB), ("info",), ("spin", 1000), ("take", "vmm", MIB), ("take", "async", MIB)):
-                assert actor.do(*words) in (0, OUT_OF_MEMORY)
+            for words in (f"take linear {10 * MIB}", "info", "spin 1000", f"take vmm {MIB}", f"take async {MIB}"):
+                assert actor.do(words) in (0, OUT_OF_MEMORY)
     assert actor.do("give-all") == 0
     assert actor.quit() == 0
 
@@ -180,5 +183,3 @@ def test_a_region_removed_or_replaced_while_in_use(container: Container) -> None
     other = container.actor().start()
     assert other.info()[1] == LIMIT_MIB * MIB
     actor.ok("give-all")
-
-

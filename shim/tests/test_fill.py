@@ -1,7 +1,7 @@
 """Each way to allocate, filled up to the limit: refused as out of memory exactly where the limit says.
 
-Exactly means: the card, asked from outside, never holds more than the limit for the container, and less than one more step
-fits. Device memory comes in pieces of 2 MiB (smaller allocations share one), pools take theirs in pieces of 32 MiB.
+Exactly means: the card, asked from outside, never holds more than the limit for the container, and less than one more
+step fits. Device memory comes in pieces of 2 MiB (smaller allocations share one), pools take pieces of 32 MiB.
 """
 
 from __future__ import annotations

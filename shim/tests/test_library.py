@@ -1,4 +1,4 @@
-"""What the built library is made of: old glibc only, no needless dependency, small, and no function that would end the program."""
+"""What the built library is made of: old glibc only, no needless dependency, small, nothing that ends the program."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_the_stack_is_not_executable_and_relocations_are_read_only() -> None:
 
 
 def test_dlsym_ends_in_a_jump() -> None:
-    """The real dlsym must see the caller's return address, or RTLD_NEXT is counted from here: no call of it in the code."""
+    """The real dlsym must see the caller's return address, or RTLD_NEXT is counted from here: no call of it."""
     code = tool("objdump", "-d", "--no-show-raw-insn", library())
     body = re.search(r"<dlsym@@?[^>]*>:\n(.*?)\n\n", code, re.DOTALL)
     assert body, "no dlsym in the disassembly"

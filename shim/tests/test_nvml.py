@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 import pytest
-from machine import MIB, PROGRAMS, Actor, Container, Machine, settles
+from machine import MIB, PROGRAMS, Actor, Container, Machine, run, settles
 
 LIMIT_MIB, CONTEXT_MIB = 2048, 180
 
@@ -18,9 +18,10 @@ n.nvmlInit()
 h = n.nvmlDeviceGetHandleByIndex(0)
 one, two = n.nvmlDeviceGetMemoryInfo(h), n.nvmlDeviceGetMemoryInfo(h, version=n.nvmlMemory_v2)
 lists = {}
-for name in ("nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetComputeRunningProcesses_v2", "nvmlDeviceGetComputeRunningProcesses_v3",
-             "nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetMPSComputeRunningProcesses_v3"):
-    lists[name] = {p.pid: p.usedGpuMemory for p in getattr(n, name)(h)}
+for name in ("Compute", "Graphics", "MPSCompute"):
+    for version in ("", "_v2", "_v3"):
+        get = getattr(n, f"nvmlDeviceGet{name}RunningProcesses{version}", None)
+        lists[name + version] = {p.pid: p.usedGpuMemory for p in get(h)} if get else {}
 try:
     util = {u.pid: u.smUtil for u in n.nvmlDeviceGetProcessUtilization(h, 0)}
 except n.NVMLError as e:
@@ -32,8 +33,9 @@ except n.NVMLError as e:
     wrong = e.value
 rates = n.nvmlDeviceGetUtilizationRates(h)
 print(json.dumps({
-    "v1": [one.total, one.free, one.used], "v2": [two.total, two.reserved, two.free, two.used], "lists": lists, "util": util,
-    "wrong": wrong, "gpu": rates.gpu, "count": n.nvmlDeviceGetCount(), "uuid": n.nvmlDeviceGetUUID(h), "name": n.nvmlDeviceGetName(h)}))
+    "v1": [one.total, one.free, one.used], "v2": [two.total, two.reserved, two.free, two.used],
+    "lists": lists, "util": util, "wrong": wrong, "gpu": rates.gpu,
+    "count": n.nvmlDeviceGetCount(), "uuid": n.nvmlDeviceGetUUID(h), "name": n.nvmlDeviceGetName(h)}))
 """
 
 
@@ -44,7 +46,7 @@ def container(machine: Machine) -> Container:
 
 def ask(env: dict[str, str]) -> dict[str, Any]:
     pytest.importorskip("pynvml")
-    result = subprocess.run([sys.executable, "-c", ASK], env=env, capture_output=True, text=True, timeout=30, check=False)
+    result = run(sys.executable, "-c", ASK, env=env)
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)
 
@@ -90,9 +92,9 @@ def test_the_process_lists_hold_the_container_s_own(container: Container, machin
     lists = ask(container.env)["lists"]
     expected = {str(a.pid): (CONTEXT_MIB + 300) * MIB, str(b.pid): (CONTEXT_MIB + 500) * MIB}
     for name in ("", "_v2", "_v3"):
-        assert lists[f"nvmlDeviceGetComputeRunningProcesses{name}"] == expected
-    assert lists["nvmlDeviceGetGraphicsRunningProcesses_v3"] == {}
-    assert str(outside.pid) in ask(machine.env)["lists"]["nvmlDeviceGetComputeRunningProcesses_v3"]
+        assert lists[f"Compute{name}"] == expected
+    assert lists["Graphics_v3"] == {}
+    assert str(outside.pid) in ask(machine.env)["lists"]["Compute_v3"]
 
 
 def test_utilisation_is_the_container_s_own(container: Container, machine: Machine) -> None:
@@ -149,22 +151,37 @@ class TestSmi:
         assert first == f"980 MiB / {LIMIT_MIB} MiB"
         assert block.strip("\n") + "\n" == BLOCK
         piped = subprocess.run(
-            ["sh", "-c", f"'{SMI}' -q | grep -A 5 HAMI-core"], env=container.env, capture_output=True, text=True, timeout=20, check=True
+            ["sh", "-c", f"'{SMI}' -q | grep -A 5 HAMI-core"],
+            env=container.env,
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=True,
         ).stdout
         assert piped == BLOCK
 
     @pytest.mark.parametrize(
         "arguments",
-        [[], ["-L"], ["-q", "-x"], ["-x", "-q"], ["-q", "-f", "/dev/null"], ["-q", "-d", "MEMORY"], ["--query-gpu=name", "--format=csv"]],
+        [
+            [],
+            ["-L"],
+            ["-q", "-x"],
+            ["-x", "-q"],
+            ["-q", "-f", "/dev/null"],
+            ["-q", "-d", "MEMORY"],
+            ["--query-gpu=name", "--format=csv"],
+        ],
     )
-    def test_other_forms_are_left_as_they_are(self, container: Container, machine: Machine, arguments: list[str]) -> None:
+    def test_other_forms_are_left_as_they_are(
+        self, container: Container, machine: Machine, arguments: list[str]
+    ) -> None:
         two_busy(container)
         result = container.run(SMI, *arguments)
         assert result.returncode == 0
         assert "HAMI-core" not in result.stdout
 
     def test_without_a_container_there_is_no_block(self, machine: Machine) -> None:
-        result = subprocess.run([SMI, "-q"], env=machine.env, capture_output=True, text=True, timeout=20, check=True)
+        result = machine.run(SMI, "-q")
         assert "HAMI-core" not in result.stdout
 
     def test_another_program_with_the_same_arguments_has_no_block(self, container: Container) -> None:

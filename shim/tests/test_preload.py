@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from machine import MIB, OUT_OF_MEMORY, PROGRAMS, Container, Machine, library
+from machine import MIB, OUT_OF_MEMORY, PROGRAMS, Container, Machine, library, run
 
 LIMIT_MIB = 2048
 HOOKED = ["cuMemAlloc_v2", "cuMemGetInfo_v2", "cuMemCreate", "cuMemAllocAsync", "cuLaunchKernel", "cuDeviceTotalMem_v2"]
@@ -45,7 +45,7 @@ def test_a_lookup_by_version_gives_the_hook(container: Container) -> None:
 
 def test_functions_that_are_not_hooked_are_the_driver_s_own(container: Container, machine: Machine) -> None:
     command = [PROGRAMS / "paths", *PASSED]
-    plain = subprocess.run(command, env=machine.env, capture_output=True, text=True, timeout=30, check=True).stdout
+    plain = machine.run(*command).stdout
     assert container.run(*command).stdout == plain
 
 
@@ -114,7 +114,9 @@ class TestMusl:
         assert "libcuda.so.1" in result.stderr
 
     @pytest.mark.parametrize("how", ["dlsym", "getproc"])
-    def test_a_program_with_a_driver_is_limited_or_left_alone(self, machine: Machine, container: Container, how: str) -> None:
+    def test_a_program_with_a_driver_is_limited_or_left_alone(
+        self, machine: Machine, container: Container, how: str
+    ) -> None:
         fake = PROGRAMS.parent / "fake-musl"
         actor = container.actor(how, program="actor-musl", LD_LIBRARY_PATH=str(fake)).start()
         actor.ok("take", "linear", 100 * MIB)
@@ -143,7 +145,7 @@ exec "$@"
 """
 
     @pytest.fixture
-    def inside(self, tmp_path: Path, container: Container):  # noqa: ANN201 - a function that runs a command inside
+    def inside(self, tmp_path: Path, container: Container):
         if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
             pytest.skip("needs root and mount namespaces")
         etc = tmp_path / "etc"
@@ -151,7 +153,11 @@ exec "$@"
         hold = tmp_path / "hold"
         hold.mkdir()
         container.directory.chmod(0o777)
-        for name, source in (("libvgpu.so", library()), ("driver", Path(container.machine.env["LD_LIBRARY_PATH"])), ("programs", PROGRAMS)):
+        for name, source in (
+            ("libvgpu.so", library()),
+            ("driver", Path(container.machine.env["LD_LIBRARY_PATH"])),
+            ("programs", PROGRAMS),
+        ):
             target = hold / name
             shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
         region = hold / "vgpu"
@@ -159,7 +165,11 @@ exec "$@"
         region.chmod(0o777)
         (etc / "ld.so.preload").write_text("/mnt/libvgpu.so\n")
         (etc / "ld.so.conf.d" / "driver.conf").write_text("/mnt/driver\n")
-        state = {"VGPUCTL_FAKE_GPUS": "1xT4-16GB", "VGPUCTL_FAKE_STATE": "/mnt/machine.state", "PATH": os.environ["PATH"]}
+        state = {
+            "VGPUCTL_FAKE_GPUS": "1xT4-16GB",
+            "VGPUCTL_FAKE_STATE": "/mnt/machine.state",
+            "PATH": os.environ["PATH"],
+        }
         state["CUDA_DEVICE_MEMORY_SHARED_CACHE"] = "/tmp/vgpu/pod.cache"
         state["CUDA_DEVICE_MEMORY_LIMIT_0"] = f"{LIMIT_MIB}m"
 
@@ -170,22 +180,22 @@ exec "$@"
 
         return run
 
-    def test_every_program_is_limited(self, inside) -> None:  # noqa: ANN001
+    def test_every_program_is_limited(self, inside) -> None:
         result = inside("/mnt/programs/linked", 64)
         assert result.stdout.split()[:2] == ["2", str((LIMIT_MIB - 180) // 64)], result.stderr
 
-    def test_programs_started_with_an_empty_environment_are_limited_too(self, inside) -> None:  # noqa: ANN001
+    def test_programs_started_with_an_empty_environment_are_limited_too(self, inside) -> None:
         """The first one made the region; a login shell's, cron's or sudo's child knows no variable."""
         first = "/mnt/programs/linked 64 >/dev/null; exec env -i VGPUCTL_FAKE_STATE=/mnt/machine.state /mnt/programs/linked 64"
         result = inside("sh", "-c", first)
         assert result.stdout.split()[:2] == ["2", str((LIMIT_MIB - 180) // 64)], result.stderr
 
-    def test_without_variables_and_without_a_region_nothing_is_limited(self, inside) -> None:  # noqa: ANN001
+    def test_without_variables_and_without_a_region_nothing_is_limited(self, inside) -> None:
         result = inside("env", "-i", "VGPUCTL_FAKE_STATE=/mnt/machine.state", "/mnt/programs/linked", 1024)
         code, steps, *_ = map(int, result.stdout.split())
         assert (code, steps) == (OUT_OF_MEMORY, 14)
 
-    def test_a_setuid_program_is_left_alone(self, inside) -> None:  # noqa: ANN001
+    def test_a_setuid_program_is_left_alone(self, inside) -> None:
         """The loader honours /etc/ld.so.preload there: the shim reads no variable and opens nothing."""
         script = (
             "chmod 777 /mnt /tmp/vgpu; chown root /mnt/programs/linked; chmod 4755 /mnt/programs/linked;"
@@ -196,16 +206,18 @@ exec "$@"
         assert (code, steps) == (OUT_OF_MEMORY, 14), result.stderr
         assert "vgpu" not in result.stderr
 
-    def test_another_user_is_limited(self, inside) -> None:  # noqa: ANN001
-        script = "chmod 777 /mnt /tmp/vgpu; exec setpriv --reuid 65534 --regid 65534 --clear-groups /mnt/programs/linked 64"
+    def test_another_user_is_limited(self, inside) -> None:
+        script = (
+            "chmod 777 /mnt /tmp/vgpu;exec setpriv --reuid 65534 --regid 65534 --clear-groups /mnt/programs/linked 64"
+        )
         result = inside("sh", "-c", script)
         assert result.stdout.split()[:2] == ["2", str((LIMIT_MIB - 180) // 64)], result.stderr
 
-    def test_shells_and_tools_run_as_ever(self, inside) -> None:  # noqa: ANN001
+    def test_shells_and_tools_run_as_ever(self, inside) -> None:
         result = inside("bash", "-c", "ls / >/dev/null && git --version >/dev/null && echo $((6*7)) | grep 42")
         assert (result.returncode, result.stdout, result.stderr) == (0, "42\n", "")
 
-    def test_only_the_two_files_lie_in_the_directory(self, inside) -> None:  # noqa: ANN001
+    def test_only_the_two_files_lie_in_the_directory(self, inside) -> None:
         result = inside("sh", "-c", "/mnt/programs/linked 64 >/dev/null; ls /tmp/vgpu")
         assert result.stdout.split() == ["pod.cache", "pod.cache.core"]
 
@@ -219,8 +231,17 @@ class TestPlainProgram:
         log = container.directory / "trace"
         env = container.env if preload else {k: v for k, v in container.env.items() if k != "LD_PRELOAD"}
         setting = ["-E", f"LD_PRELOAD={env.pop('LD_PRELOAD')}"] if preload else []
-        command = ["strace", "-f", "-o", str(log), "-e", "trace=%file,%network,%process", *setting, str(PROGRAMS / "plain")]
-        result = subprocess.run(command, env=env, capture_output=True, text=True, timeout=30, check=False)
+        command = [
+            "strace",
+            "-f",
+            "-o",
+            str(log),
+            "-e",
+            "trace=%file,%network,%process",
+            *setting,
+            str(PROGRAMS / "plain"),
+        ]
+        result = run(*command, env=env)
         if result.returncode:
             pytest.skip(f"strace does not work here: {result.stderr[:200]}")
         return re.findall(r'(\w+)\(.*?"([^"]*)"', log.read_text())
@@ -235,7 +256,9 @@ class TestPlainProgram:
     def test_it_starts_less_than_a_millisecond_later(self, container: Container) -> None:
         def once(env: dict[str, str]) -> float:
             start = time.perf_counter()
-            pid = os.posix_spawn(PROGRAMS / "plain", ["plain"], env, file_actions=[(os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)])
+            pid = os.posix_spawn(
+                PROGRAMS / "plain", ["plain"], env, file_actions=[(os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)]
+            )
             os.waitpid(pid, 0)
             return time.perf_counter() - start
 

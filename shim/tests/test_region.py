@@ -1,4 +1,4 @@
-"""The region that the shim writes, read at the fixed offsets as upstream's monitor does, while processes run and after kills."""
+"""The region that the shim writes, read at the fixed offsets as upstream's monitor does: running and after kills."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ def test_each_process_has_a_slot_with_its_memory(container: Container, machine: 
         by_pid = {p.pid: p for p in region.read(container.region).processes}
         truth = machine.used()
         return set(by_pid) == {a.pid, b.pid} and all(
-            p.status == 1 and abs(p.total[0] - truth[pid]) <= NEAR and p.context[0] + p.data[0] == p.total[0] for pid, p in by_pid.items()
+            p.status == 1 and abs(p.total[0] - truth[pid]) <= NEAR and p.context[0] + p.data[0] == p.total[0]
+            for pid, p in by_pid.items()
         )
 
     settles(right)
@@ -65,7 +66,12 @@ def test_each_process_has_a_slot_with_its_memory(container: Container, machine: 
 def test_what_nvml_said_stands_beside_it(container: Container, machine: Machine) -> None:
     actor = container.actor().start()
     actor.ok("take", "linear", 300 * MIB)
-    settles(lambda: (actor.info(), abs(region.read(container.region).processes[0].monitor[0] - machine.used()[actor.pid]) <= 300 * MIB)[1])
+    settles(
+        lambda: (
+            actor.info(),
+            abs(region.read(container.region).processes[0].monitor[0] - machine.used()[actor.pid]) <= 300 * MIB,
+        )[1]
+    )
 
 
 def test_after_a_kill_the_next_allocation_clears_the_slot(container: Container) -> None:

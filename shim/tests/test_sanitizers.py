@@ -14,14 +14,27 @@ from machine import BUILD, MIB, OUT_OF_MEMORY, PROGRAMS, SHIM, Container, Machin
 
 RUNTIME = {"address": "libasan.so", "undefined": "libubsan.so", "thread": "libtsan.so"}
 REPORT = re.compile(r"ERROR: AddressSanitizer|runtime error:|WARNING: ThreadSanitizer|LeakSanitizer")
-RUNS = [("threads", "0"), ("threads", "1"), ("vmm",), ("capture",), ("streams",), ("reopen",), ("external",), ("nulls",), ("storm", "300"), ("linked", "64")]
+RUNS = [
+    ("threads", "0"),
+    ("threads", "1"),
+    ("vmm",),
+    ("capture",),
+    ("streams",),
+    ("reopen",),
+    ("external",),
+    ("nulls",),
+    ("storm", "300"),
+    ("linked", "64"),
+]
 
 
 @pytest.fixture(scope="module", params=RUNTIME)
 def sanitized(built: None, request: pytest.FixtureRequest) -> str:
     """What to preload: the sanitizer's runtime, then the shim built with it."""
     kind = request.param
-    runtime = subprocess.run(["gcc", f"-print-file-name={RUNTIME[kind]}"], capture_output=True, text=True, check=False).stdout.strip()
+    runtime = subprocess.run(
+        ["gcc", f"-print-file-name={RUNTIME[kind]}"], capture_output=True, text=True, check=False
+    ).stdout.strip()
     if shutil.which("gcc") is None or not Path(runtime).is_absolute():
         pytest.skip(f"needs gcc with {RUNTIME[kind]}")
     make(SHIM, f"SAN={kind}", "CC=gcc")
@@ -40,7 +53,11 @@ def options(preload: str) -> dict[str, str]:
 @pytest.mark.parametrize("command", RUNS, ids=" ".join)
 def test_no_report(machine_of: Callable[..., Machine], sanitized: str, command: tuple[str, ...]) -> None:
     container: Container = machine_of().container(CUDA_DEVICE_MEMORY_LIMIT_0="1g")
-    words = ["setarch", "-R", str(PROGRAMS / command[0]), *command[1:]] if "tsan" in sanitized else [str(PROGRAMS / command[0]), *command[1:]]
+    words = (
+        ["setarch", "-R", str(PROGRAMS / command[0]), *command[1:]]
+        if "tsan" in sanitized
+        else [str(PROGRAMS / command[0]), *command[1:]]
+    )
     env = container.env | options(sanitized)
     preload = env.pop("LD_PRELOAD")
     result = subprocess.run(

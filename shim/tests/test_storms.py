@@ -26,7 +26,11 @@ def container(machine_of: Callable[..., Machine]) -> Container:
 
 def start(container: Container, milliseconds: int) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [PROGRAMS / "storm", str(milliseconds)], env=container.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [PROGRAMS / "storm", str(milliseconds)],
+        env=container.env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
 
 
@@ -87,7 +91,7 @@ def test_kills_at_random_points(container: Container) -> None:
 
 
 def test_limits_change_while_processes_run(container: Container) -> None:
-    """A live change is one store: nobody ever gets more than the largest limit there was, and the last one holds at once."""
+    """A live change is one store: nobody gets more than the largest limit there was, and the last one holds at once."""
     processes = [start(container, 1500) for _ in range(6)]
     dice = random.Random(7)
     end = time.monotonic() + 1.2

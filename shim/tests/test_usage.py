@@ -1,4 +1,4 @@
-"""Whatever ends an allocation, the usage is back where it was: free, a failed call, a context's end, fork, exec, SIGKILL."""
+"""Whatever ends an allocation, usage is back where it was: free, failed call, context's end, fork, exec, SIGKILL."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ def end_by_release(actor: Actor) -> None:
 
 
 @pytest.mark.parametrize("end", [end_by_reset, end_by_release])
-def test_the_end_of_the_primary_context_frees_its_memory(container: Container, machine: Machine, end: Callable[[Actor], None]) -> None:
+def test_the_end_of_the_primary_context_frees_its_memory(
+    container: Container, machine: Machine, end: Callable[[Actor], None]
+) -> None:
     actor = container.actor().start()
     for way in ("linear", "pitch", "array", "array3d", "mipmap", "managed"):
         actor.ok("take", way, 100 * MIB)
@@ -185,8 +187,10 @@ def test_memory_shared_by_a_child_with_its_own_context_is_counted_apart(containe
     child.ok("take", "linear", 200 * MIB)
     by_pid = {p.pid: p.total[0] for p in region.read(container.region).processes}
     settles(
-        lambda: {p.pid: p.total[0] for p in region.read(container.region).processes}
-        == {parent.pid: (CONTEXT_MIB + 300) * MIB, child.pid: (CONTEXT_MIB + 200) * MIB}
+        lambda: (
+            {p.pid: p.total[0] for p in region.read(container.region).processes}
+            == {parent.pid: (CONTEXT_MIB + 300) * MIB, child.pid: (CONTEXT_MIB + 200) * MIB}
+        )
     )
     assert set(by_pid) == {parent.pid, child.pid}
 

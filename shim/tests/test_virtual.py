@@ -44,7 +44,7 @@ def test_sleeping_moves_the_clock(machine: Machine) -> None:
     assert clock(actor) - before == pytest.approx(100 * 1000 * MS, rel=1e-6)
 
 
-def test_it_is_the_same_every_time(machine_of) -> None:  # noqa: ANN001
+def test_it_is_the_same_every_time(machine_of) -> None:
     def run() -> list[int]:
         (actor,) = actors(machine_of(), 1)
         seen = []

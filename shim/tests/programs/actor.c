@@ -201,7 +201,7 @@ static CUresult launch(unsigned long long ns, int times) {
 	return r;
 }
 
-struct job { const struct way *way; size_t size; CUresult result; int allocated; };
+struct job { const struct way *way; size_t size; CUresult result; };
 
 static void *in_thread(void *arg) { /* a thread without a context of its own */
 	struct job *j = arg;
@@ -230,215 +230,287 @@ static CUresult churn(const struct way *w, size_t n, int times) {
 	return r;
 }
 
-/* The answer to one command. */
-static CUresult obey(char *line, char *out, size_t room) {
-	char word[32] = "", name[512] = "";
-	unsigned long long a = 0, b = 0;
-	int n = sscanf(line, "%31s %511s %llu %llu", word, name, &a, &b);
-	unsigned long long first = n > 1 ? strtoull(name, NULL, 0) : 0;
-	const struct way *w = n > 1 ? way_of(name) : NULL;
-	void *p;
-	if (w && !has_way(w))
+/* The words of one command, and where its answer goes. */
+struct request { const char *name; unsigned long long number, a, b; const struct way *way; char *out; size_t room; };
+
+#define ROOM 4096
+
+static void say(const struct request *q, unsigned long long value) {
+	snprintf(q->out, q->room, "%llu", value);
+}
+
+static void say_bytes(const struct request *q, const char *bytes, int n) {
+	for (int i = 0; i < n; i++)
+		snprintf(q->out + 2 * i, q->room - 2 * (size_t)i, "%02x", (unsigned char)bytes[i]);
+}
+
+static long long now(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+static CUresult do_init(struct request *q) { return cu.cuInit((unsigned)q->number); }
+
+static CUresult do_version(struct request *q) {
+	int v = 0;
+	CUresult r = cu.cuDriverGetVersion(&v);
+	say(q, (unsigned)v);
+	return r;
+}
+
+static CUresult do_count(struct request *q) {
+	int n = 0;
+	CUresult r = cu.cuDeviceGetCount(&n);
+	say(q, (unsigned)n);
+	return r;
+}
+
+static CUresult do_uuid(struct request *q) {
+	char u[16];
+	CUresult r = cu.cuDeviceGetUuid(u, (int)q->number);
+	say_bytes(q, u, 16);
+	return r;
+}
+
+static CUresult do_total(struct request *q) {
+	size_t t = 0;
+	CUresult r = cu.cuDeviceTotalMem_v2(&t, (int)q->number);
+	say(q, t);
+	return r;
+}
+
+static CUresult do_retain(struct request *q) {
+	void *context;
+	CUresult r = cu.cuDevicePrimaryCtxRetain(&context, (int)q->number);
+	return r ? r : cu.cuCtxSetCurrent(context);
+}
+
+static CUresult do_release(struct request *q) { return cu.cuDevicePrimaryCtxRelease_v2((int)q->number); }
+
+static CUresult do_reset(struct request *q) {
+	count = 0;
+	return cu.cuDevicePrimaryCtxReset_v2((int)q->number);
+}
+
+static CUresult do_context(struct request *q) {
+	void *context;
+	return cu.cuCtxCreate_v2(&context, 0, (int)q->number);
+}
+
+static CUresult do_destroy(struct request *q) {
+	void *context;
+	(void)q;
+	count = 0;
+	CUresult r = cu.cuCtxGetCurrent(&context);
+	return r ? r : cu.cuCtxDestroy_v2(context);
+}
+
+static CUresult do_stream(struct request *q) {
+	(void)q;
+	return cu.cuStreamCreate(&stream, 1);
+}
+
+static CUresult do_take(struct request *q) { return take(q->way, q->a); }
+
+/* In steps, until refused; how many. */
+static CUresult do_fill(struct request *q) {
+	int before = count;
+	CUresult r;
+	while (!(r = take(q->way, q->a)))
+		;
+	say(q, (unsigned)(count - before));
+	return r;
+}
+
+static CUresult do_give(struct request *q) {
+	CUresult r = held[q->number].way->give(&held[q->number]);
+	held[q->number] = held[count - 1];
+	count--;
+	settle();
+	return r;
+}
+
+static CUresult do_give_all(struct request *q) {
+	(void)q;
+	return give_all();
+}
+
+static CUresult do_churn(struct request *q) { return churn(q->way, q->a, (int)q->b); }
+
+static CUresult do_thread(struct request *q) {
+	struct job j = {.way = q->way, .size = q->a};
+	pthread_t t;
+	pthread_create(&t, NULL, in_thread, &j);
+	pthread_join(t, NULL);
+	return j.result;
+}
+
+static CUresult do_pointer(struct request *q) {
+	say(q, held[q->number].pointer);
+	return 0;
+}
+
+static CUresult do_free(struct request *q) { return cu.cuMemFree_v2(q->number); }
+static CUresult do_free_async(struct request *q) { return cu.cuMemFreeAsync ? cu.cuMemFreeAsync(q->number, stream) : ABSENT; }
+
+static CUresult do_info(struct request *q) {
+	size_t f = 0, t = 0;
+	CUresult r = cu.cuMemGetInfo_v2(&f, &t);
+	snprintf(q->out, q->room, "%zu %zu", f, t);
+	return r;
+}
+
+/* With one output, or none. */
+static CUresult do_info_null(struct request *q) {
+	size_t v = 0;
+	CUresult r = cu.cuMemGetInfo_v2(!strcmp(q->name, "free") ? &v : NULL, !strcmp(q->name, "total") ? &v : NULL);
+	say(q, v);
+	return r;
+}
+
+static CUresult do_trim(struct request *q) { return cu.cuDeviceGraphMemTrim ? cu.cuDeviceGraphMemTrim((int)q->number) : ABSENT; }
+
+/* Of the default pool's release. */
+static CUresult do_threshold(struct request *q) {
+	uint64_t v = q->number;
+	void *default_pool;
+	if (!cu.cuDeviceGetDefaultMemPool)
 		return ABSENT;
-	if (!strcmp(word, "load"))
-		return api_load(name) ? ABSENT : 0;
-	if (!strcmp(word, "init"))
-		return cu.cuInit(0);
-	if (!strcmp(word, "count")) {
-		int c = 0;
-		CUresult r = cu.cuDeviceGetCount(&c);
-		snprintf(out, room, "%d", c);
-		return r;
+	CUresult r = cu.cuDeviceGetDefaultMemPool(&default_pool, current_device());
+	return r ? r : cu.cuMemPoolSetAttribute(default_pool, 4, &v);
+}
+
+static CUresult do_sync(struct request *q) {
+	(void)q;
+	return cu.cuCtxSynchronize();
+}
+
+static CUresult do_spin(struct request *q) { return launch(q->number, (int)(q->a ? q->a : 1)); }
+
+/* Launches kernels of so many ns for so many ns; how many. */
+static CUresult do_busy(struct request *q) {
+	unsigned long long n = 0;
+	CUresult r = 0;
+	for (long long end = 0; !r && (end == 0 || now() < end); n++) {
+		r = launch(q->number, 1);
+		if (end == 0)
+			end = now() + (long long)q->a;
 	}
-	if (!strcmp(word, "retain")) {
-		CUresult r = cu.cuDevicePrimaryCtxRetain(&p, (int)first);
-		return r ? r : cu.cuCtxSetCurrent(p);
+	say(q, n);
+	return r;
+}
+
+static CUresult do_export(struct request *q) {
+	CUipc h;
+	CUresult r = cu.cuIpcGetMemHandle(&h, held[q->number].pointer);
+	if (!r)
+		say_bytes(q, h.bytes, 64);
+	return r;
+}
+
+static CUresult do_import(struct request *q) {
+	CUipc h;
+	CUptr at = 0;
+	for (int i = 0; i < 64; i++) {
+		unsigned byte = 0;
+		sscanf(q->name + 2 * i, "%2x", &byte);
+		h.bytes[i] = (char)byte;
 	}
-	if (!strcmp(word, "release"))
-		return cu.cuDevicePrimaryCtxRelease_v2((int)first);
-	if (!strcmp(word, "reset")) {
-		count = 0;
-		return cu.cuDevicePrimaryCtxReset_v2((int)first);
+	CUresult r = cu.cuIpcOpenMemHandle_v2(&at, h, 1);
+	say(q, at);
+	return r;
+}
+
+static CUresult do_close(struct request *q) { return cu.cuIpcCloseMemHandle(q->number); }
+
+static CUresult do_write(struct request *q) {
+	unsigned v = (unsigned)q->a;
+	return cu.cuMemcpyHtoD_v2(q->number, &v, sizeof v);
+}
+
+static CUresult do_read(struct request *q) {
+	unsigned v = 0;
+	CUresult r = cu.cuMemcpyDtoH_v2(&v, q->number, sizeof v);
+	say(q, v);
+	return r;
+}
+
+/* The code that a child gets which touches the driver and ends by exit or _exit. */
+static CUresult do_fork(struct request *q) {
+	pid_t child = fork();
+	if (child == 0) {
+		size_t f, t;
+		CUptr p;
+		CUresult r = cu.cuMemGetInfo_v2(&f, &t), s = cu.cuMemAlloc_v2(&p, 1 << 20);
+		if (!strcmp(q->name, "exit"))
+			exit(r == s ? r : 99);
+		_exit(r == s ? r : 99);
 	}
-	if (!strcmp(word, "context"))
-		return cu.cuCtxCreate_v2(&p, 0, (int)first);
-	if (!strcmp(word, "destroy")) {
-		CUresult r = cu.cuCtxGetCurrent(&p);
-		count = 0;
-		return r ? r : cu.cuCtxDestroy_v2(p);
-	}
-	if (!strcmp(word, "uuid")) {
-		char u[16];
-		CUresult r = cu.cuDeviceGetUuid(u, (int)first);
-		for (int i = 0; i < 16; i++)
-			snprintf(out + 2 * i, room - 2 * (size_t)i, "%02x", (unsigned char)u[i]);
-		return r;
-	}
-	if (!strcmp(word, "stream"))
-		return cu.cuStreamCreate(&stream, 1);
-	if (!strcmp(word, "take") && w)
-		return take(w, a);
-	if (!strcmp(word, "fill") && w) { /* in steps, until refused */
-		int before = count;
-		CUresult r;
-		while (!(r = take(w, a)))
-			;
-		snprintf(out, room, "%d", count - before);
-		return r;
-	}
-	if (!strcmp(word, "give") && (int)first < count) {
-		CUresult r = held[first].way->give(&held[first]);
-		held[first] = held[--count];
-		settle();
-		return r;
-	}
-	if (!strcmp(word, "give-all"))
-		return give_all();
-	if (!strcmp(word, "churn") && w)
-		return churn(w, a, (int)b);
-	if (!strcmp(word, "thread") && w) {
-		struct job j = {.way = w, .size = a};
-		pthread_t t;
-		pthread_create(&t, NULL, in_thread, &j);
-		pthread_join(t, NULL);
-		return j.result;
-	}
-	if (!strcmp(word, "free"))
-		return cu.cuMemFree_v2(first);
-	if (!strcmp(word, "free-async"))
-		return cu.cuMemFreeAsync ? cu.cuMemFreeAsync(first, stream) : ABSENT;
-	if (!strcmp(word, "pointer") && (int)first < count) {
-		snprintf(out, room, "%llu", held[first].pointer);
-		return 0;
-	}
-	if (!strcmp(word, "info")) {
-		size_t f = 0, t = 0;
-		CUresult r = cu.cuMemGetInfo_v2(&f, &t);
-		snprintf(out, room, "%zu %zu", f, t);
-		return r;
-	}
-	if (!strcmp(word, "info-null")) { /* outputs that may be absent */
-		size_t v = 0;
-		CUresult r = !strcmp(name, "free") ? cu.cuMemGetInfo_v2(&v, NULL) : !strcmp(name, "total") ? cu.cuMemGetInfo_v2(NULL, &v)
-		                                                                                     : cu.cuMemGetInfo_v2(NULL, NULL);
-		snprintf(out, room, "%zu", v);
-		return r;
-	}
-	if (!strcmp(word, "total")) {
-		size_t t = 0;
-		CUresult r = cu.cuDeviceTotalMem_v2(&t, (int)first);
-		snprintf(out, room, "%zu", t);
-		return r;
-	}
-	if (!strcmp(word, "trim"))
-		return cu.cuDeviceGraphMemTrim ? cu.cuDeviceGraphMemTrim((int)first) : ABSENT;
-	if (!strcmp(word, "threshold")) { /* of the default pool's release */
-		uint64_t v = first;
-		if (!cu.cuDeviceGetDefaultMemPool)
+	int status = 0;
+	waitpid(child, &status, 0);
+	snprintf(q->out, q->room, "%d", WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status));
+	return 0;
+}
+
+/* Answers, then becomes that program. */
+static CUresult do_exec(struct request *q) {
+	answer(0, "");
+	execl(q->name, q->name, NULL);
+	exit(98);
+}
+
+static CUresult do_clock(struct request *q) {
+	say(q, (unsigned long long)now());
+	return 0;
+}
+
+static CUresult do_sleep(struct request *q) {
+	return nanosleep(&(struct timespec){(time_t)(q->number / 1000000000), (long)(q->number % 1000000000)}, NULL);
+}
+
+enum need { NOTHING, A_WAY, A_HELD };
+
+static const struct { const char *word; CUresult (*run)(struct request *); enum need need; } commands[] = {
+	{"init", do_init, NOTHING},         {"version", do_version, NOTHING},   {"count", do_count, NOTHING},
+	{"uuid", do_uuid, NOTHING},         {"total", do_total, NOTHING},       {"retain", do_retain, NOTHING},
+	{"release", do_release, NOTHING},   {"reset", do_reset, NOTHING},       {"context", do_context, NOTHING},
+	{"destroy", do_destroy, NOTHING},   {"stream", do_stream, NOTHING},     {"take", do_take, A_WAY},
+	{"fill", do_fill, A_WAY},           {"churn", do_churn, A_WAY},         {"thread", do_thread, A_WAY},
+	{"give", do_give, A_HELD},          {"give-all", do_give_all, NOTHING}, {"pointer", do_pointer, A_HELD},
+	{"free", do_free, NOTHING},         {"free-async", do_free_async, NOTHING}, {"info", do_info, NOTHING},
+	{"info-null", do_info_null, NOTHING}, {"trim", do_trim, NOTHING},       {"threshold", do_threshold, NOTHING},
+	{"sync", do_sync, NOTHING},         {"spin", do_spin, NOTHING},         {"busy", do_busy, NOTHING},
+	{"export", do_export, A_HELD},      {"import", do_import, NOTHING},     {"close", do_close, NOTHING},
+	{"write", do_write, NOTHING},       {"read", do_read, NOTHING},         {"fork", do_fork, NOTHING},
+	{"exec", do_exec, NOTHING},         {"clock", do_clock, NOTHING},       {"sleep", do_sleep, NOTHING},
+};
+
+static CUresult obey(const char *line, char *out) {
+	char word[32] = "", name[512] = "";
+	struct request q = {.name = name, .out = out, .room = ROOM};
+	sscanf(line, "%31s %511s %llu %llu", word, name, &q.a, &q.b);
+	q.number = strtoull(name, NULL, 0);
+	q.way = way_of(name);
+	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+		if (strcmp(commands[i].word, word))
+			continue;
+		if (commands[i].need == A_WAY && q.way && !has_way(q.way))
 			return ABSENT;
-		CUresult r = cu.cuDeviceGetDefaultMemPool(&p, current_device());
-		return r ? r : cu.cuMemPoolSetAttribute(p, 4, &v);
-	}
-	if (!strcmp(word, "sync"))
-		return cu.cuCtxSynchronize();
-	if (!strcmp(word, "spin"))
-		return launch(first, (int)(a ? a : 1));
-	if (!strcmp(word, "export")) { /* legacy IPC, as hexadecimal digits */
-		CUipc h;
-		CUresult r = first < (unsigned)count ? cu.cuIpcGetMemHandle(&h, held[first].pointer) : UNREADABLE;
-		for (int i = 0; i < 64 && !r; i++)
-			snprintf(out + 2 * i, room - 2 * (size_t)i, "%02x", (unsigned char)h.bytes[i]);
-		return r;
-	}
-	if (!strcmp(word, "import")) {
-		CUipc h;
-		char *digits = strchr(line, ' ') + 1;
-		for (int i = 0; i < 64; i++) {
-			unsigned byte = 0;
-			sscanf(digits + 2 * i, "%2x", &byte);
-			h.bytes[i] = (char)byte;
-		}
-		CUptr at = 0;
-		CUresult r = cu.cuIpcOpenMemHandle_v2(&at, h, 1);
-		snprintf(out, room, "%llu", at);
-		return r;
-	}
-	if (!strcmp(word, "close"))
-		return cu.cuIpcCloseMemHandle(first);
-	if (!strcmp(word, "write") || !strcmp(word, "read")) {
-		unsigned v = (unsigned)a;
-		CUresult r = *word == 'w' ? cu.cuMemcpyHtoD_v2(first, &v, sizeof v) : cu.cuMemcpyDtoH_v2(&v, first, sizeof v);
-		snprintf(out, room, "%u", v);
-		return r;
-	}
-	if (!strcmp(word, "fork")) { /* what a child gets that touches the driver and ends */
-		pid_t child = fork();
-		if (child == 0) {
-			size_t f, t;
-			CUresult r = cu.cuMemGetInfo_v2(&f, &t);
-			CUptr q;
-			CUresult s = cu.cuMemAlloc_v2(&q, 1 << 20);
-			if (!strcmp(name, "exit"))
-				exit(r == s ? r : 99);
-			_exit(r == s ? r : 99);
-		}
-		int status = 0;
-		waitpid(child, &status, 0);
-		snprintf(out, room, "%d", WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status));
-		return 0;
-	}
-	if (!strcmp(word, "exec")) { /* answers, then becomes that program */
-		answer(0, "");
-		execl(name, name, NULL);
-		exit(98);
-	}
-	if (!strcmp(word, "clock")) { /* ns */
-		struct timespec t;
-		clock_gettime(CLOCK_MONOTONIC, &t);
-		snprintf(out, room, "%lld", (long long)t.tv_sec * 1000000000 + t.tv_nsec);
-		return 0;
-	}
-	if (!strcmp(word, "sleep")) /* ns */
-		return nanosleep(&(struct timespec){(time_t)(first / 1000000000), (long)(first % 1000000000)}, NULL);
-	if (!strcmp(word, "busy")) { /* launches kernels of so many ns for so many ns; how many */
-		struct timespec t;
-		long long end = 0, now = 0, n = 0;
-		while (end == 0 || now < end) {
-			CUresult r = launch(first, 1);
-			if (r)
-				return r;
-			n++;
-			clock_gettime(CLOCK_MONOTONIC, &t);
-			now = (long long)t.tv_sec * 1000000000 + t.tv_nsec;
-			if (end == 0)
-				end = now + (long long)a;
-		}
-		snprintf(out, room, "%lld", n);
-		return 0;
-	}
-	if (!strcmp(word, "pid")) {
-		snprintf(out, room, "%d", (int)getpid());
-		return 0;
-	}
-	if (!strcmp(word, "version")) {
-		int v = 0;
-		CUresult r = cu.cuDriverGetVersion(&v);
-		snprintf(out, room, "%d", v);
-		return r;
+		if ((commands[i].need == A_WAY && !q.way) || (commands[i].need == A_HELD && q.number >= (unsigned)count))
+			return UNREADABLE;
+		return commands[i].run(&q);
 	}
 	return UNREADABLE;
 }
 
 int main(int argc, char **argv) {
-	static char line[4096], out[4096];
+	static char line[4096], out[ROOM];
 	if (api_load(argc > 1 ? argv[1] : "getproc"))
 		return 3;
-	while (fgets(line, sizeof line, stdin)) {
+	while (fgets(line, sizeof line, stdin) && strcmp(line, "quit\n")) {
 		*out = 0;
-		line[strcspn(line, "\n")] = 0;
-		if (!strcmp(line, "quit"))
-			break;
-		CUresult r = obey(line, out, sizeof out);
+		CUresult r = obey(line, out);
 		answer(r, out);
 	}
 	return 0;
