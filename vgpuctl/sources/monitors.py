@@ -79,7 +79,7 @@ class Monitored:
         try:
             answer = scrape(self._get(path), node, self.now())
         except (Problem, OSError) as error:
-            reason = error.what if isinstance(error, Problem) else str(error)
+            reason = "; ".join(filter(None, (error.what, error.why))) if isinstance(error, Problem) else str(error)
             last = self._last.get(node)
             return replace(last, late=True) if last else Scrape(node, self.now(), reason=reason)
         self._last[node] = answer
