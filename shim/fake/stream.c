@@ -99,13 +99,15 @@ CUresult stream_work(struct stream *s, uint64_t ns) {
 		if (!is_kind(s, K_STREAM))
 			return ERR_DESTROYED;
 	}
-	s->tail = timeline_submit(process.shared, card, process.slot, ns);
-	d->launch_position[d->launched++ % LAUNCH_DEPTH] = s->tail;
-	if (clock_is_virtual()) {
+	if (clock_is_virtual()) { /* the card learns of it when the call is nearly done */
 		pthread_mutex_unlock(&process.lock);
 		clock_spend(LAUNCH_NS);
 		pthread_mutex_lock(&process.lock);
+		if (!is_kind(s, K_STREAM))
+			return ERR_DESTROYED;
 	}
+	s->tail = timeline_submit(process.shared, card, process.slot, ns);
+	d->launch_position[d->launched++ % LAUNCH_DEPTH] = s->tail;
 	return OK;
 }
 

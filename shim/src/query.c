@@ -79,7 +79,4 @@ CUresult cuStreamSynchronize_ptsz(CUstream stream) {
   return waited(NEXT(cuStreamSynchronize_ptsz)(stream));
 }
 
-CUresult cuEventSynchronize(CUevent event) {
-  core_synchronizes();
-  return waited(NEXT(cuEventSynchronize)(event));
-}
+CUresult cuEventSynchronize(CUevent event) { return waited(NEXT(cuEventSynchronize)(event)); }

@@ -1,0 +1,331 @@
+/* The share of a card that a program gets, by kernels of fixed work that stamp their own start and end.
+
+     share [--iterations N --period NS] [--at NS] CELL...
+
+   CELL is kind,microseconds,limit,seconds. kind: dense, sync (a wait after each kernel), host:US (host work after each
+   launch), streams:N[:BLOCKS], graph:NODES, coop, pdl, light (one kernel every 10 ms, waited for).
+   The limit is written into the region that CUDA_DEVICE_MEMORY_SHARED_CACHE names, so solo rates (limit 100) come from the
+   same process and stream: before and after each cell of kernels up to 20 us, else once for each kernel. With --iterations
+   and --period they are given, and the limit is left alone. --at: begin at that time of CLOCK_MONOTONIC.
+
+   One line of JSON for each cell. On a simulated card, which runs no kernels, launches stand for stamps, the first
+   parameter of the kernel is its time, and `time` is not known. */
+#include "gpu.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { MAX_STAMPS = 1 << 21, MAX_STREAMS = 16, THREADS = 128, MAX_WINDOWS = 1024, LIMITS_OFFSET = 1728, MAX_LATENCIES = 8192 };
+static const uint64_t window = 100000000, warm_up = 500000000; /* ns */
+
+static const char kernel_text[] =
+    ".version 6.0\n.target sm_70\n.address_size 64\n"
+    ".visible .entry work_ns(.param .u64 count, .param .u64 stamps)\n{\n"
+    ".reg .pred %p, %q;\n.reg .u64 %n, %start, %end, %at, %slot;\n.reg .u32 %x, %y;\n.reg .f32 %a, %b, %c;\n"
+    "mov.u64 %start, %globaltimer;\nld.param.u64 %n, [count];\nld.param.u64 %at, [stamps];\ncvta.to.global.u64 %at, %at;\n"
+    "mov.f32 %a, 0f3F800001;\nmov.f32 %b, 0f3F7FFFFF;\nmov.f32 %c, 0f33000000;\n"
+    "again:\nfma.rn.f32 %a, %a, %b, %c;\nfma.rn.f32 %a, %a, %b, %c;\nfma.rn.f32 %a, %a, %b, %c;\nfma.rn.f32 %a, %a, %b, %c;\n"
+    "sub.u64 %n, %n, 1;\nsetp.ne.u64 %p, %n, 0;\n@%p bra again;\n"
+    "setp.eq.f32 %q, %a, 0f7F7FFFFF;\n@%q st.global.f32 [%at], %a;\n"
+    "mov.u32 %x, %tid.x;\nmov.u32 %y, %ctaid.x;\nor.b32 %x, %x, %y;\nsetp.ne.u32 %p, %x, 0;\n@%p bra done;\n"
+    "mov.u64 %end, %globaltimer;\natom.global.add.u64 %slot, [%at], 1;\nsetp.ge.u64 %q, %slot, 2097151;\n@%q bra done;\n"
+    "shl.b64 %slot, %slot, 4;\nadd.u64 %at, %at, %slot;\nst.global.u64 [%at+16], %start;\nst.global.u64 [%at+24], %end;\n"
+    "done:\nret;\n}\n";
+
+struct cell {
+  char kind[32];
+  double microseconds, seconds;
+  unsigned limit, blocks;
+  int streams, nodes, host_us;
+};
+
+struct stamp {
+  uint64_t start, end;
+};
+
+struct figures {
+  uint64_t kernels, span;   /* kernels in span ns */
+  uint64_t busy;            /* of it, ns with a kernel running; 0 unknown */
+  double cv;                /* of the kernels' time in windows of 100 ms; -1 unknown */
+};
+
+static void *function, *streams[MAX_STREAMS];
+static address_t stamps;
+static struct stamp *copied;
+static uint64_t given_iterations, start_at;
+static double given_period;
+static volatile uint64_t *limits;
+static bool real;
+static double latencies[MAX_LATENCIES];
+static int latency_count;
+
+static int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+static int (*launch_cooperative)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **);
+static int (*launch_ex)(const void *, void *, void **, void **);
+static int (*launch_graph)(void *, void *);
+static int (*synchronize)(void), (*stream_synchronize)(void *), (*record)(void *, void *), (*query)(void *);
+
+/* Keeps the queue of launches short enough for long kernels: some 50 ms of work, three launches at least. */
+enum { MAX_FLIGHT = 1000, NOT_READY = 600 };
+static void *flight[MAX_FLIGHT];
+
+static void bound_flight(uint64_t number, void *stream, double launch_us) {
+  if (launch_us < 60) return;
+  uint64_t depth = (uint64_t)(50000 / launch_us) < 3 ? 3 : (uint64_t)(50000 / launch_us);
+  useconds_t pause = launch_us > 4000 ? 1000 : (useconds_t)(launch_us / 4);
+  void **slot = &flight[number % depth];
+  if (!*slot) check(CU(int, cuEventCreate, void **, unsigned)(slot, 2), "cuEventCreate");
+  while (number >= depth && query(*slot) == NOT_READY) usleep(pause);
+  check(record(*slot, stream), "cuEventRecord");
+}
+
+static void open_limits(void) {
+  const char *path = getenv("CUDA_DEVICE_MEMORY_SHARED_CACHE");
+  int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+  if (fd < 0) return;
+  char *region = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (region != MAP_FAILED) limits = (volatile uint64_t *)(region + LIMITS_OFFSET);
+  close(fd);
+}
+
+static void set_limit(unsigned percent) {
+  if (limits && !given_iterations) limits[0] = percent;
+}
+
+static void put(void *stream, uint64_t iterations, unsigned blocks) {
+  void *parameters[] = {&iterations, &stamps};
+  check(launch(function, blocks, 1, 1, THREADS, 1, 1, 0, stream, parameters, NULL), "cuLaunchKernel");
+}
+
+static void put_cooperative(void *stream, uint64_t iterations, unsigned blocks) {
+  void *parameters[] = {&iterations, &stamps};
+  check(launch_cooperative(function, blocks, 1, 1, THREADS, 1, 1, 0, stream, parameters), "cuLaunchCooperativeKernel");
+}
+
+static void put_dependent(void *stream, uint64_t iterations, unsigned blocks) {
+  void *parameters[] = {&iterations, &stamps};
+  struct {
+    int id, pad, allowed, rest[15];
+  } attribute = {.id = 6, .allowed = 1};
+  struct {
+    unsigned grid[3], block[3], shared;
+    void *stream, *attributes;
+    unsigned count;
+  } config = {{blocks, 1, 1}, {THREADS, 1, 1}, 0, stream, &attribute, 1};
+  check(launch_ex(&config, function, parameters, NULL), "cuLaunchKernelEx");
+}
+
+static void *make_graph(uint64_t iterations, unsigned blocks, int nodes) {
+  void *graph, *exec;
+  check(CU(int, cuStreamBeginCapture_v2, void *, int)(streams[0], 2), "cuStreamBeginCapture");
+  for (int i = 0; i < nodes; i++) put(streams[0], iterations, blocks);
+  check(CU(int, cuStreamEndCapture, void *, void **)(streams[0], &graph), "cuStreamEndCapture");
+  check(CU(int, cuGraphInstantiateWithFlags, void **, void *, unsigned long long)(&exec, graph, 0), "cuGraphInstantiate");
+  return exec;
+}
+
+static int by_end(const void *a, const void *b) {
+  uint64_t x = ((const struct stamp *)a)->end, y = ((const struct stamp *)b)->end;
+  return x < y ? -1 : x > y;
+}
+
+static uint64_t collect(void) {
+  uint64_t count = 0;
+  check(CU(int, cuMemcpyDtoH_v2, void *, address_t, size_t)(&count, stamps, sizeof count), "cuMemcpyDtoH");
+  if (count > MAX_STAMPS - 1) count = MAX_STAMPS - 1;
+  if (count) check(CU(int, cuMemcpyDtoH_v2, void *, address_t, size_t)(copied, stamps + 16, count * sizeof *copied), "cuMemcpyDtoH");
+  qsort(copied, count, sizeof *copied, by_end);
+  return count;
+}
+
+static struct figures from_stamps(uint64_t count, uint64_t skip) {
+  struct figures figures = {.cv = -1};
+  uint64_t first = 0;
+  while (first < count && copied[first].end < copied[0].end + skip) first++;
+  if (count - first < 3) return figures;
+  static double windows[MAX_WINDOWS];
+  memset(windows, 0, sizeof windows);
+  uint64_t from = copied[first].end, to = copied[count - 1].end, reached = from;
+  for (uint64_t i = first + 1; i < count; i++) {
+    uint64_t start = copied[i].start > reached ? copied[i].start : reached;
+    if (copied[i].end > start) figures.busy += copied[i].end - start;
+    for (uint64_t t = start; t < copied[i].end;) {
+      uint64_t place = (t - from) / window, edge = from + (place + 1) * window, end = copied[i].end < edge ? copied[i].end : edge;
+      if (place < MAX_WINDOWS) windows[place] += (double)(end - t);
+      t = end;
+    }
+    if (copied[i].end > reached) reached = copied[i].end;
+  }
+  figures.kernels = count - 1 - first;
+  figures.span = to - from;
+  int full = (int)((to - from) / window);
+  if (full > MAX_WINDOWS) full = MAX_WINDOWS;
+  double sum = 0, squares = 0;
+  for (int i = 0; i < full; i++) {
+    sum += windows[i];
+    squares += windows[i] * windows[i];
+  }
+  if (full > 2 && sum > 0) figures.cv = sqrt(fabs(squares / full - sum / full * (sum / full))) / (sum / full);
+  return figures;
+}
+
+/* Looking at a simulated clock again and again is slow. */
+static void work_on_host(uint64_t ns) {
+  if (!real) usleep((useconds_t)(ns / 1000));
+  for (uint64_t until = now_ns() + ns; real && now_ns() < until;) {}
+}
+
+static struct figures run(const struct cell *cell, uint64_t iterations, double seconds, uint64_t skip) {
+  uint64_t zero = 0, launched = 0, per = cell->nodes ? (uint64_t)cell->nodes : 1;
+  check(CU(int, cuMemcpyHtoD_v2, address_t, const void *, size_t)(stamps, &zero, sizeof zero), "cuMemcpyHtoD");
+  void *exec = cell->nodes ? make_graph(iterations, cell->blocks, cell->nodes) : NULL;
+  bool sync = strcmp(cell->kind, "sync") == 0, light = strcmp(cell->kind, "light") == 0;
+  synchronize();
+  uint64_t begin = now_ns(), warm = begin + (real ? 0 : skip), end = warm + (uint64_t)(seconds * 1e9) + (real ? skip : 0);
+  latency_count = 0;
+  for (uint64_t now = begin; now < end && (launched + 1) * per < MAX_STAMPS; launched++) {
+    void *stream = streams[cell->streams > 1 ? launched % (uint64_t)cell->streams : 0];
+    if (exec)
+      check(launch_graph(exec, stream), "cuGraphLaunch");
+    else if (strcmp(cell->kind, "coop") == 0)
+      put_cooperative(stream, iterations, cell->blocks);
+    else if (strcmp(cell->kind, "pdl") == 0)
+      put_dependent(stream, iterations, cell->blocks);
+    else
+      put(stream, iterations, cell->blocks);
+    if (sync || light)
+      stream_synchronize(stream);
+    else
+      bound_flight(launched, stream, cell->microseconds * (double)per);
+    if (light && latency_count < MAX_LATENCIES) latencies[latency_count++] = (double)(now_ns() - now) / 1e6;
+    if (light) usleep(10000);
+    if (cell->host_us) work_on_host((uint64_t)cell->host_us * 1000);
+    now = now_ns();
+    if (warm > begin && now >= warm) { /* simulated: count from here */
+      synchronize();
+      end += now_ns() - now;
+      begin = warm = now = now_ns();
+      launched = (uint64_t)-1;
+    }
+  }
+  synchronize();
+  uint64_t span = now_ns() - begin, count = collect();
+  if (exec) CU(int, cuGraphExecDestroy, void *)(exec);
+  if (count) return from_stamps(count, skip);
+  return (struct figures){.kernels = launched * per, .span = span, .cv = -1};
+}
+
+static double period(const struct cell *cell, uint64_t iterations, double *busy) {
+  struct cell solo = *cell;
+  solo.host_us = 0;
+  if (!solo.nodes && solo.streams < 2) strcpy(solo.kind, strcmp(cell->kind, "coop") == 0 || strcmp(cell->kind, "pdl") == 0 ? cell->kind : "dense");
+  double each = cell->microseconds * 1e-6 * (cell->nodes ? cell->nodes : 1), seconds = each * 30 > 0.3 ? each * 30 : 0.3;
+  if (seconds > 3) seconds = 3;
+  set_limit(100);
+  struct figures figures = run(&solo, iterations, seconds, (uint64_t)(seconds * 1e8));
+  *busy = figures.span ? (double)figures.busy / (double)figures.span : 0;
+  return figures.kernels ? (double)figures.span / (double)figures.kernels : 0;
+}
+
+static uint64_t calibrate(double microseconds) {
+  if (!real) return (uint64_t)(microseconds * 1e3);
+  struct cell cell = {.kind = "dense", .streams = 1, .blocks = 132};
+  double rate = 100; /* iterations per us */
+  for (int i = 0; i < 3; i++) {
+    uint64_t iterations = (uint64_t)(rate * microseconds) ? (uint64_t)(rate * microseconds) : 1;
+    struct figures figures = run(&cell, iterations, 0.05, 0);
+    if (figures.kernels && figures.busy) rate = (double)iterations / ((double)figures.busy / (double)figures.kernels / 1e3);
+  }
+  return (uint64_t)(rate * microseconds) ? (uint64_t)(rate * microseconds) : 1;
+}
+
+static int ascending(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return x < y ? -1 : x > y;
+}
+
+static void measure(struct cell *cell) {
+  static double known_period, known_busy, known_for;
+  uint64_t iterations = given_iterations;
+  set_limit(100);
+  if (!iterations) iterations = calibrate(cell->microseconds);
+  double before = given_period, busy = 1, after = 0;
+  bool around = cell->microseconds <= 20, once = !around && known_for == cell->microseconds && cell->streams < 2 && !cell->nodes;
+  if (!given_period) before = once ? known_period : period(cell, iterations, &busy);
+  if (once) busy = known_busy;
+  if (!around && !given_period && cell->streams < 2 && !cell->nodes) {
+    known_for = cell->microseconds;
+    known_period = before;
+    known_busy = busy;
+  }
+  set_limit(cell->limit);
+  while (start_at && now_ns() < start_at) usleep(100);
+  struct figures figures = run(cell, iterations, cell->seconds, warm_up);
+  double unused;
+  if (around && !given_period) after = period(cell, iterations, &unused);
+  double solo = after > 0 ? (before + after) / 2 : before;
+  double share = figures.span ? (double)figures.kernels * solo / (double)figures.span * 100 : 0;
+  double time = figures.busy && busy > 0 ? (double)figures.busy / (double)figures.span / busy * 100 : -1;
+  printf("{\"kind\": \"%s\", \"us\": %g, \"limit\": %u, \"seconds\": %g, \"share\": %.3f, \"time\": %.3f, \"cv\": %.4f, \"kernels\": %llu, "
+         "\"span_s\": %.3f, \"solo_us\": %.3f, \"solo_after_us\": %.3f, \"solo_busy\": %.4f, \"iterations\": %llu",
+         cell->kind, cell->microseconds, cell->limit, cell->seconds, share, time, figures.cv, (unsigned long long)figures.kernels,
+         (double)figures.span / 1e9, before / 1e3, after / 1e3, busy, (unsigned long long)iterations);
+  if (latency_count) {
+    qsort(latencies, (size_t)latency_count, sizeof latencies[0], ascending);
+    printf(", \"p50_ms\": %.3f, \"p99_ms\": %.3f", latencies[latency_count / 2], latencies[latency_count * 99 / 100]);
+  }
+  printf("}\n");
+  fflush(stdout);
+  set_limit(100);
+}
+
+static bool parse(const char *text, struct cell *cell) {
+  *cell = (struct cell){.streams = 1, .blocks = 132};
+  if (sscanf(text, "%31[^,],%lf,%u,%lf", cell->kind, &cell->microseconds, &cell->limit, &cell->seconds) != 4) return false;
+  sscanf(cell->kind, "streams:%d:%u", &cell->streams, &cell->blocks);
+  sscanf(cell->kind, "graph:%d", &cell->nodes);
+  sscanf(cell->kind, "host:%d", &cell->host_us);
+  return cell->streams >= 1 && cell->streams <= MAX_STREAMS;
+}
+
+int main(int count, char **words) {
+  void *module;
+  int i = 1;
+  for (; i + 1 < count && strncmp(words[i], "--", 2) == 0; i += 2) {
+    if (strcmp(words[i], "--iterations") == 0) given_iterations = strtoull(words[i + 1], NULL, 10);
+    if (strcmp(words[i], "--period") == 0) given_period = strtod(words[i + 1], NULL);
+    if (strcmp(words[i], "--at") == 0) start_at = strtoull(words[i + 1], NULL, 10);
+  }
+  start_device(0);
+  check(CU(int, cuModuleLoadData, void **, const void *)(&module, kernel_text), "cuModuleLoadData");
+  check(CU(int, cuModuleGetFunction, void **, void *, const char *)(&function, module, "work_ns"), "cuModuleGetFunction");
+  check(CU(int, cuMemAlloc_v2, address_t *, size_t)(&stamps, (size_t)MAX_STAMPS * sizeof *copied + 16), "cuMemAlloc");
+  for (int s = 0; s < MAX_STREAMS; s++) check(CU(int, cuStreamCreate, void **, unsigned)(&streams[s], 1), "cuStreamCreate");
+  copied = malloc((size_t)MAX_STAMPS * sizeof *copied);
+  launch = (int (*)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **))driver("cuLaunchKernel");
+  launch_cooperative = (int (*)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **))driver("cuLaunchCooperativeKernel");
+  launch_ex = (int (*)(const void *, void *, void **, void **))driver("cuLaunchKernelEx");
+  launch_graph = (int (*)(void *, void *))driver("cuGraphLaunch");
+  synchronize = (int (*)(void))driver("cuCtxSynchronize");
+  stream_synchronize = (int (*)(void *))driver("cuStreamSynchronize");
+  record = (int (*)(void *, void *))driver("cuEventRecord");
+  query = (int (*)(void *))driver("cuEventQuery");
+  uint64_t zero = 0;
+  check(CU(int, cuMemcpyHtoD_v2, address_t, const void *, size_t)(stamps, &zero, sizeof zero), "cuMemcpyHtoD");
+  put(streams[0], 1000, 1);
+  check(synchronize(), "cuCtxSynchronize");
+  real = collect() > 0;
+  open_limits();
+  for (; i < count; i++) {
+    struct cell cell;
+    if (!parse(words[i], &cell)) {
+      fprintf(stderr, "not a cell: %s\n", words[i]);
+      return 2;
+    }
+    measure(&cell);
+  }
+  return 0;
+}
