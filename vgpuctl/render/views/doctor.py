@@ -11,6 +11,7 @@ from vgpuctl.render.grid import plain
 from vgpuctl.render.terminal import Terminal
 from vgpuctl.render.text import clean
 from vgpuctl.render.view import Case, Cell, Column, View
+from vgpuctl.render.views.alike import grouped
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -46,6 +47,7 @@ def _draw(output: DoctorReport, terminal: Terminal, wide: bool) -> Any:
         if area.read:
             title.append(clean(f"  {area.read}"), "dim")
         results = [result for result in output.results if result.area == area.id]
+        results = results if wide else grouped(results)
         parts += [title, _grid(results, area.read, terminal, wide, names), Text()]
     for reason in dict.fromkeys(silent.values()):
         titles = [area.title for area in output.areas if silent.get(area.id) == reason]
