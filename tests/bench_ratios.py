@@ -46,9 +46,10 @@ LISTS = ("/api/v1/pods", "/api/v1/nodes", "/api/v1/namespaces", "/apis/schedulin
 
 @dataclass(frozen=True)
 class Run:
-    """seconds: wall time. memory: the most that was resident, bytes."""
+    """seconds: wall time. cpu: seconds of processor time. memory: the most that was resident, bytes."""
 
     seconds: float
+    cpu: float
     memory: int
 
 
@@ -81,7 +82,7 @@ def run(command: Sequence[str], environment: Mapping[str, str] | None = None) ->
         errors.seek(0)
         if process.returncode:
             raise subprocess.CalledProcessError(process.returncode, command, stderr=errors.read().decode()[-500:])
-    return Run(took, usage.ru_maxrss * 1024)
+    return Run(took, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
 
 
 def rounds(count: int, commands: Mapping[str, Callable[[], Run]]) -> dict[str, Run]:
@@ -91,7 +92,11 @@ def rounds(count: int, commands: Mapping[str, Callable[[], Run]]) -> dict[str, R
         for name, command in commands.items():
             runs[name].append(command())
     return {
-        name: Run(statistics.median(r.seconds for r in done), int(statistics.median(r.memory for r in done)))
+        name: Run(
+            statistics.median(r.seconds for r in done),
+            statistics.median(r.cpu for r in done),
+            int(statistics.median(r.memory for r in done)),
+        )
         for name, done in runs.items()
     }
 
@@ -136,7 +141,7 @@ def pool(count: int, size: generate.Size, folder: Path) -> list[Promise]:
         commands["top"]()  # the API server's caches are warm for whoever comes first
         done = rounds(count, commands)
     for name, figures in done.items():
-        print(f"  {name}: {figures.seconds:.1f} s, {figures.memory >> 20} MiB")
+        print(f"  {name}: {figures.seconds:.1f} s ({figures.cpu:.1f} s of CPU), {figures.memory >> 20} MiB")
     top, kubectl = done["top"], done["kubectl"]
     wall, memory = top.seconds / kubectl.seconds, top.memory / kubectl.memory
     promises = [
