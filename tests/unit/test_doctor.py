@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 import pytest
@@ -238,27 +237,48 @@ class TestWait:
         assert wait(self.looks(ill()), 0.0, lambda counts: None)[1] is False
 
 
-def vgpuctl(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "vgpuctl", *arguments],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "KUBECONFIG": "", **environment},
-        check=False,
-        timeout=60,
-    )
+class Done(NamedTuple):
+    """What a run of the program left behind."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def vgpuctl(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the program in this process: vgpuctl("doctor", "--local", NO_COLOR="1")."""
+    from vgpuctl.cli import main
+
+    monkeypatch.setattr(main, "_unix_pipe", lambda: None)  # pytest's own pipes stay as they are
+    monkeypatch.setenv("KUBECONFIG", "")
+
+    def run(*arguments: str, **environment: str) -> Done:
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "argv", ["vgpuctl", *arguments])
+            for name, value in environment.items():
+                patch.setenv(name, value)
+            with pytest.raises(SystemExit) as ended:
+                main.main()
+        out, err = capsys.readouterr()
+        return Done(int(ended.value.code or 0), out, err)
+
+    return run
 
 
 class TestCommand:
     """The whole program on a recorded node."""
 
-    def test_a_healthy_node_is_fine(self, tmp_path: Path) -> None:
+    def test_a_healthy_node_is_fine(self, vgpuctl: Run, tmp_path: Path) -> None:
         done = vgpuctl("doctor", "--from", str(record(tmp_path)))
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout.splitlines()[-1].startswith("19 passed, 0 warnings, 0 failed, 0 unknown")
 
     @pytest.mark.parametrize("form", ["table", "wide", "short", "json", "yaml", "junit", "csv", "name"])
-    def test_a_failure_exits_1_in_every_form(self, form: str, tmp_path: Path) -> None:
+    def test_a_failure_exits_1_in_every_form(self, vgpuctl: Run, form: str, tmp_path: Path) -> None:
         bundle = record(tmp_path, without=WITHOUT_UVM, **NO_UVM)
         done = vgpuctl("doctor", "--from", str(bundle), "-o", form)
         assert done.returncode == 1
@@ -268,7 +288,9 @@ class TestCommand:
         ("arguments", "kind"),
         [((), "DoctorReport"), (("--list",), "CheckList"), (("--explain", "nvidia-uvm"), "CheckExplanation")],
     )
-    def test_json_is_as_its_schema_says(self, arguments: tuple[str, ...], kind: str, tmp_path: Path) -> None:
+    def test_json_is_as_its_schema_says(
+        self, vgpuctl: Run, arguments: tuple[str, ...], kind: str, tmp_path: Path
+    ) -> None:
         import jsonschema
 
         bundle = record(tmp_path, without=WITHOUT_UVM, **NO_UVM)
@@ -277,14 +299,14 @@ class TestCommand:
         assert shown["kind"] == kind
         jsonschema.validate(shown, json.loads(schema.read_text(encoding="utf-8")))
 
-    def test_an_unknown_exits_3(self, tmp_path: Path) -> None:
+    def test_an_unknown_exits_3(self, vgpuctl: Run, tmp_path: Path) -> None:
         bundle = record(tmp_path)
         (bundle / "nodes/gpu-1/host/commands/df.txt").unlink()
         done = vgpuctl("doctor", "--from", str(bundle))
         assert done.returncode == 3
         assert "free space is not recorded" in done.stdout
 
-    def test_warnings_are_findings_when_asked(self, tmp_path: Path) -> None:
+    def test_warnings_are_findings_when_asked(self, vgpuctl: Run, tmp_path: Path) -> None:
         text = (record(tmp_path) / "nodes/gpu-1/host/commands/nvidia-smi-q-x.txt").read_text(encoding="utf-8")
         off = text.replace("<persistence_mode>Enabled", "<persistence_mode>Disabled")
         bundle = record(tmp_path, **{"/commands/nvidia-smi-q-x.txt": off})
@@ -292,7 +314,7 @@ class TestCommand:
         assert vgpuctl("doctor", "--from", str(bundle), "--fail-on", "warn").returncode == 1
 
     @pytest.mark.parametrize(("toolkit", "code", "words"), [("11.4", 0, "runs on driver"), ("14.0", 1, "does not run")])
-    def test_cuda(self, toolkit: str, code: int, words: str, tmp_path: Path) -> None:
+    def test_cuda(self, vgpuctl: Run, toolkit: str, code: int, words: str, tmp_path: Path) -> None:
         done = vgpuctl("doctor", "--from", str(record(tmp_path)), "--cuda", toolkit, "--only", "cuda-driver")
         assert done.returncode == code
         assert words in done.stdout
@@ -301,27 +323,27 @@ class TestCommand:
         "arguments",
         [("--cuda", "eleven"), ("--only", "nothing"), ("--wait", "soon"), ("--explain", "nothing"), ("-o", "pdf")],
     )
-    def test_wrong_use(self, arguments: tuple[str, ...], tmp_path: Path) -> None:
+    def test_wrong_use(self, vgpuctl: Run, arguments: tuple[str, ...], tmp_path: Path) -> None:
         done = vgpuctl("doctor", "--from", str(record(tmp_path)), *arguments)
         assert done.returncode == 2
         assert done.stdout == "" and "Traceback" not in done.stderr
 
     @pytest.mark.parametrize("arguments", [("--list",), ("--explain", "wsl")])
     @pytest.mark.parametrize(("form", "code"), [("table", 0), ("name", 0), ("csv", 0), ("short", 2), ("junit", 2)])
-    def test_the_list_in_every_form(self, arguments: tuple[str, ...], form: str, code: int) -> None:
+    def test_the_list_in_every_form(self, vgpuctl: Run, arguments: tuple[str, ...], form: str, code: int) -> None:
         done = vgpuctl("doctor", *arguments, "-o", form)
         assert (done.returncode, "wsl" in done.stdout) == (code, code == 0)
         assert "crash" not in done.stderr
 
-    def test_a_recording_cannot_be_mended(self, tmp_path: Path) -> None:
+    def test_a_recording_cannot_be_mended(self, vgpuctl: Run, tmp_path: Path) -> None:
         done = vgpuctl("doctor", "--from", str(record(tmp_path)), "--fix")
         assert done.returncode == 2
 
-    def test_time_runs_out(self, tmp_path: Path) -> None:
+    def test_time_runs_out(self, vgpuctl: Run, tmp_path: Path) -> None:
         bundle = record(tmp_path, without=WITHOUT_UVM, **NO_UVM)
         assert vgpuctl("doctor", "--from", str(bundle), "--wait", "0s").returncode == 4
 
-    def test_neither_card_nor_cluster_takes_two_lines(self, tmp_path: Path) -> None:
+    def test_neither_card_nor_cluster_takes_two_lines(self, vgpuctl: Run, tmp_path: Path) -> None:
         done = vgpuctl("doctor", "--root", str(tmp_path))
         assert done.returncode == 3 and "unknown" in done.stdout
         done = vgpuctl("doctor")
@@ -330,7 +352,7 @@ class TestCommand:
         assert done.returncode == 3 and done.stdout == ""
         assert len(done.stderr.splitlines()) == 2 and "--demo" in done.stderr
 
-    def test_no_color_and_force_color(self, tmp_path: Path) -> None:
+    def test_no_color_and_force_color(self, vgpuctl: Run, tmp_path: Path) -> None:
         bundle = str(record(tmp_path))
         assert "\x1b[" not in vgpuctl("doctor", "--from", bundle).stdout
         assert "\x1b[" in vgpuctl("doctor", "--from", bundle, FORCE_COLOR="1").stdout

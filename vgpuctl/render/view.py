@@ -16,8 +16,8 @@ from vgpuctl.render.terminal import Terminal
 
 
 class Cell(NamedTuple):
-    """A text and its meaning. style: one of `good`, `info`, `warn`, `bad`, `dim`, `strong`, or "" (colour follows from it).
-    bar: a ratio that a terminal also shows as a bar before the text."""
+    """A text and its meaning. style: one of `good`, `info`, `warn`, `bad`, `dim`, `strong`, or ""; colour follows from
+    it. bar: a ratio that a terminal also shows as a bar before the text."""
 
     text: str
     style: str = ""
