@@ -154,11 +154,16 @@ def _worst_style(output: DoctorReport) -> str:
 
 def _short(output: DoctorReport) -> list[str]:
     lines = [f"vgpuctl {output.version} doctor: {output.source}"]
-    for result in output.results:
-        if result.status in _BAD:
-            remedy = f" -> {result.remedy}" if result.remedy else ""
-            told = _told(result, output.source)
+    unknown: dict[str, list[str]] = {}
+    for result in grouped(result for result in output.results if result.status in _BAD):
+        remedy = f" -> {result.remedy}" if result.remedy else ""
+        told = _told(result, output.source)
+        if result.status is Status.UNKNOWN:
+            unknown.setdefault(f"{told}{remedy}", []).append(f"{result.area}/{result.check}")
+        else:
             lines.append(f"{MARKS[result.status][1]:<4}  {result.area}/{result.check}  {told}{remedy}")
+    mark = MARKS[Status.UNKNOWN][1]
+    lines += [f"{mark:<4}  {_some(list(dict.fromkeys(checks)))}  {told}" for told, checks in unknown.items()]
     return [*lines, str(output.counts)]
 
 
