@@ -186,7 +186,8 @@ exec "$@"
 
     def test_programs_started_with_an_empty_environment_are_limited_too(self, inside) -> None:
         """The first one made the region; a login shell's, cron's or sudo's child knows no variable."""
-        first = "/mnt/programs/linked 64 >/dev/null; exec env -i VGPUCTL_FAKE_STATE=/mnt/machine.state /mnt/programs/linked 64"
+        first = "/mnt/programs/linked 64 >/dev/null;"
+        first += "exec env -i VGPUCTL_FAKE_STATE=/mnt/machine.state /mnt/programs/linked 64"
         result = inside("sh", "-c", first)
         assert result.stdout.split()[:2] == ["2", str((LIMIT_MIB - 180) // 64)], result.stderr
 

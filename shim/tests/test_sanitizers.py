@@ -12,7 +12,7 @@ import pytest
 from conftest import make
 from machine import BUILD, MIB, OUT_OF_MEMORY, PROGRAMS, SHIM, Container, Machine
 
-RUNTIME = {"address": "libasan.so", "undefined": "libubsan.so", "thread": "libtsan.so"}
+RUNTIME = {"address,undefined": "libasan.so", "thread": "libtsan.so"}
 REPORT = re.compile(r"ERROR: AddressSanitizer|runtime error:|WARNING: ThreadSanitizer|LeakSanitizer")
 RUNS = [
     ("threads", "0"),
