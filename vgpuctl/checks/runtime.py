@@ -38,7 +38,9 @@ def _container_runtime(facts: Facts, options: Options) -> Iterator[Result]:
     if facts.host.value is not None:
         yield _engine_here(facts.host.value)
     elif not seen:
-        raise Missing(facts.host.reason, facts.host.source)
+        tried = facts.host if facts.host.source else facts.nodes
+        tried.need()
+        raise Skip("no node tells its container engine")
 
 
 def _engine_here(host: Host) -> Result:
