@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,7 @@ from tests.unit.config.test_device_config import GOOD, good
 from tests.unit.config.test_scheduler_config import conf
 from vgpuctl.model.config.kind import KINDS
 from vgpuctl.model.config.validate import validate
-from vgpuctl.model.context import Context
+from vgpuctl.model.context import Context, PoolNode
 from vgpuctl.model.finding import Severity
 
 NODE = '{"nodeconfig": [{"name": "gpu01", "devicesplitcount": 5}]}\n'
@@ -160,6 +161,27 @@ def test_a_missing_namespace_is_worth_knowing() -> None:
 def test_bytes_that_are_no_text_are_named() -> None:
     text = GOOD.encode().replace(b"vgpu-cores", b"vgpu-c\xf6res").decode("utf-8", "replace")
     assert (5, "encoding", Severity.ERROR) in found(text)
+
+
+_LARGE = {
+    "unknown keys": "nvidia:\n" + "".join(f"  k{i}: {i}\n" for i in range(3000)),
+    "unknown arguments": "actions: a\ntiers:\n- plugins:\n  - name: deviceshare\n    arguments:\n"
+    + "".join(f"      deviceshare.k{i}: {i}\n" for i in range(2000)),
+    "unknown nodes": json.dumps({"nodeconfig": [{"name": f"n{i}"} for i in range(3000)]}),
+    "open braces": "{{" * 20000,
+    "open brackets": "[" * 100000,
+    "blank lines": "\u00a0\n" * 30000 + "a: [\n",
+    "comments": "#" * 100000 + "\n" + " #" * 50000,
+    "one long word": "nvidia: " + "x" * 500000,
+}
+
+
+@pytest.mark.parametrize("text", _LARGE.values(), ids=_LARGE.keys())
+def test_large_texts_take_seconds_at_most(text: str) -> None:
+    context = Context(nodes=tuple(PoolNode(f"m{i}", 1, "A30", 24576) for i in range(500)))
+    begun = time.process_time()
+    validate(text, "file", context)
+    assert time.process_time() - begun < 5
 
 
 _PIECES = [

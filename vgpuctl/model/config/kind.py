@@ -104,7 +104,7 @@ def _guesses(root: Mapping) -> Iterator[Kind]:
         yield NODE
     if lower & _FOREIGN:
         yield DEVICE
-    for name in names:
+    for name in sorted(names)[:20]:
         meant = nearest(name, ("nvidia", "nodeconfig", "actions", "tiers")) if len(name) > 3 else ""
         if meant:
             yield {"nvidia": DEVICE, "nodeconfig": NODE}.get(meant, SCHEDULER)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from vgpuctl.model.config import mig
 from vgpuctl.model.config.node import NodeConfig
-from vgpuctl.model.config.shape import nearest
+from vgpuctl.model.config.shape import MOST_GUESSES, nearest
 from vgpuctl.model.context import Context
 from vgpuctl.model.document import Position
 from vgpuctl.model.finding import Severity
@@ -88,10 +88,12 @@ def _nameless(config: NodeConfig, context: Context) -> Iterator[Hit]:
 def _unknown(config: NodeConfig, context: Context) -> Iterator[Hit]:
     if context.nodes is None or not context.names_known:
         return
-    names = [node.name for node in context.nodes]
+    names = dict.fromkeys(node.name for node in context.nodes)
+    guesses = 0
     for name in config.fields("name"):
         if name.value and name.value not in names:
-            near = nearest(name.value, names)
+            guesses += 1
+            near = nearest(name.value, names) if guesses <= MOST_GUESSES else ""
             remedy = f"did you mean {near}?" if near else "use a real node's name, or remove the entry"
             yield Hit(
                 name.node.position, name.path, f"the pool has no node {name.value}: the entry never applies", remedy

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from vgpuctl.model.config.shape import Bool, ListOf, Loaded, Loader, MapOf, Section, Text, nearest
+from vgpuctl.model.config.shape import MOST_GUESSES, Bool, ListOf, Loaded, Loader, MapOf, Section, Text, nearest
 from vgpuctl.model.document import Document, Entry, Mapping, Node, Position, Scalar, Sequence
 from vgpuctl.model.manifest import join
 
@@ -116,7 +116,9 @@ class SchedulerConfig(msgspec.Struct, frozen=True):
 
     def meant(self, name: str) -> bool:
         """The plugin is there, perhaps misspelt."""
-        return any(plugin.name == name or nearest(plugin.name, PLUGINS) == name for plugin in self.plugins)
+        return any(
+            plugin.name == name or nearest(plugin.name, PLUGINS) == name for plugin in self.plugins[:MOST_GUESSES]
+        )
 
     @property
     def deviceshare(self) -> list[Plugin]:
@@ -194,7 +196,8 @@ def _unread(plugin: str, arguments: Mapping, path: str, loader: Loader) -> set[s
             message = f"{entry.name} is not read: arguments are looked up exactly"
             loader.hit("key-case", entry.position, here, message, f"write {meant}")
         else:
-            meant = _meant(entry.name)
+            loader.guesses += 1
+            meant = _meant(entry.name) if loader.guesses <= MOST_GUESSES else ""
             if not meant and not entry.name.lower().startswith("deviceshare"):
                 continue
             remedy = f"did you mean {meant}?" if meant else f"known: {', '.join(ARGUMENTS)}"

@@ -15,7 +15,7 @@ from vgpuctl.model.config.scheduler import (
     SchedulerConfig,
     value_of,
 )
-from vgpuctl.model.config.shape import nearest
+from vgpuctl.model.config.shape import MOST_GUESSES, nearest
 from vgpuctl.model.context import Context
 from vgpuctl.model.document import Entry, Mapping, Position, Scalar, Sequence
 from vgpuctl.model.finding import Severity
@@ -236,9 +236,11 @@ def _unknown_action(config: SchedulerConfig, context: Context) -> Iterator[Hit]:
 
 
 def _unknown_plugin(config: SchedulerConfig, context: Context) -> Iterator[Hit]:
+    guesses = 0
     for plugin in config.plugins:
         if plugin.name and plugin.name not in PLUGINS:
-            near = nearest(plugin.name, PLUGINS)
+            guesses += 1
+            near = nearest(plugin.name, PLUGINS) if guesses <= MOST_GUESSES else ""
             message = f"{plugin.name} is not built into the scheduler: ignored, with one error line per session"
             remedy = f"did you mean {near}?" if near else "remove it, or load it with --plugins-dir"
             severity = Severity.ERROR if near in (DEVICESHARE, "predicates") else None

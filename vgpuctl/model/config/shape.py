@@ -7,6 +7,7 @@ later rules stay silent about it; unknown keys are hits too, since upstream drop
 from __future__ import annotations
 
 import difflib
+import functools
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -23,7 +24,10 @@ _NOTE = re.compile(r"(_|x-|//|#).*|comments?|description|notes?", re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"\{\{.*\}\}|\$\{.+\}|\$\(.+\)|\$[A-Za-z_]\w*|%\(.+\)s|<[^<>]+>|@[A-Z_]+@|__[A-Z_]+__")
 _WITH_UNIT = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]i?B?|B)\s*", re.IGNORECASE)
 _MIB = {"K": 1 / 1024, "M": 1, "G": 1024, "T": 1024**2, "B": 1 / 1024**2}
-_TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}")
+_TEMPLATE = re.compile(r"\{\{[^{}\n]{0,300}\}\}|\{%[^%\n]{0,300}%\}")
+_LONGEST_WORD = 80
+MOST_GUESSES = 100
+"""So many unknown keys of a text are worth a guess at what was meant."""
 
 
 class Text(msgspec.Struct, frozen=True):
@@ -122,6 +126,7 @@ class Loader:
         self.form = form
         self.effect = effect
         self.hits: dict[str, list[Hit]] = {}
+        self.guesses = 0
         self.templates = set(template_lines(document))
 
     def hit(self, rule: str, position: Position, path: str, message: str, remedy: str = "") -> None:
@@ -229,7 +234,8 @@ class Loader:
             message = f"{entry.name} is not read, nor anything under it: its keys belong one level higher"
             self.hit("wrong-nesting", entry.position, here, message, f"remove the level {entry.name}")
             return True
-        meant = nearest(entry.name, shape.fields)
+        self.guesses += 1
+        meant = nearest(entry.name, shape.fields) if self.guesses <= MOST_GUESSES else ""
         if meant or shape.strict:
             lost.add(meant)
             remedy = f"did you mean {meant}?" if meant else f"remove it; known keys: {', '.join(shape.fields)}"
@@ -299,7 +305,11 @@ def _in_mib(match: re.Match[str]) -> str:
 
 def nearest(word: str, names: Iterable[str]) -> str:
     """The name that was meant by a word; "" when none is near."""
-    names = list(names)
+    return "" if len(word) > _LONGEST_WORD else _nearest(word, tuple(names))
+
+
+@functools.lru_cache(maxsize=1024)
+def _nearest(word: str, names: tuple[str, ...]) -> str:
     found = near(word, names)
     if found:
         return found

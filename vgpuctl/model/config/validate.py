@@ -56,7 +56,7 @@ def validate(text: str, file: str, context: Context, kind: Kind | None = None) -
     verdict = Verdict(file, context)
     body = text.removeprefix(_BOM)
     strict = read_json(body) if body.lstrip()[:1] in ("{", "[") else None
-    documents = [strict] if strict and _is_object(strict.root) else read_yaml(body)
+    documents = [strict] if strict and strict.root is not None else read_yaml(body)
     if any(_is_object(document.root) for document in documents) or _like_objects(body):
         _objects(documents, verdict, kind)
     else:
@@ -69,7 +69,8 @@ def validate(text: str, file: str, context: Context, kind: Kind | None = None) -
             verdict.saw(found.title)
             content(found, text if found is NODE else body, None, verdict)
     _undecodable(body, verdict)
-    verdict.findings = [_with_line(finding, Lines(body)) for finding in in_order(verdict.findings)]
+    lines = Lines(body)
+    verdict.findings = [_with_line(finding, lines) for finding in in_order(verdict.findings)]
     return verdict
 
 
@@ -191,12 +192,12 @@ def _is_object(root: Node | None) -> bool:
 
 def _like_objects(text: str) -> bool:
     """The text means to be a Kubernetes object, even if it cannot be read."""
-    return bool(re.search(r"^\s*(- )?\"?kind\"?:\s*\"?(ConfigMap|List|ConfigMapList)\b", text, re.MULTILINE))
+    return bool(re.search(r"^[ \t]*(- )?\"?kind\"?:\s*\"?(ConfigMap|List|ConfigMapList)\b", text, re.MULTILINE))
 
 
 def _is_yaml(text: str) -> bool:
     """The text is a YAML mapping or list, and no attempt at JSON."""
-    bare = re.sub(r"^\s*#.*$", "", text.removeprefix(_BOM), flags=re.MULTILINE).strip()
+    bare = re.sub(r"^[ \t]*#.*$", "", text.removeprefix(_BOM), flags=re.MULTILINE).strip()
     if bare[:1] in ("{", "[", '"', ""):
         return False
     return isinstance(read_yaml(bare)[0].root, (Mapping, Sequence))
