@@ -14,10 +14,8 @@ from vgpuctl.model.reading import Missing
 from vgpuctl.model.selector import Selector
 from vgpuctl.model.usage.filter import Filter
 from vgpuctl.model.usage.holdings import Holdings, merge
-from vgpuctl.model.usage.machine import machine
 from vgpuctl.model.usage.pool import pool
 from vgpuctl.sources.cluster import Cluster
-from vgpuctl.sources.machine import Machine
 from vgpuctl.sources.monitors import Monitored
 from vgpuctl.sources.source import Source
 from vgpuctl.tasks.load import load
@@ -76,6 +74,10 @@ def read(sources: Sequence[Source], wanted: Wanted) -> Picture:
 def _machines(sources: Sequence[Source]) -> Holdings:
     """This machine and those that `vgpuctl run --simulate` made on it; one that cannot be read is left out beside one
     that can."""
+    # Imported here: the view of a cluster is quicker without them.
+    from vgpuctl.model.usage.machine import machine
+    from vgpuctl.sources.machine import Machine
+
     here = [source for source in sources if isinstance(source, Machine)]
     for source in here:
         source.refresh()
