@@ -15,6 +15,7 @@ from vgpuctl.model.decode import decode_item
 from vgpuctl.model.facts import Facts, Part
 from vgpuctl.model.host import Host, Sockets
 from vgpuctl.model.reading import known, missing
+from vgpuctl.model.usage.sample import Scrape
 
 NOW = 1_780_000_000.0
 CREATED, CHANGED, STARTED = "2026-05-28T08:00:00Z", "2026-05-28T09:00:00Z", "2026-05-28T10:00:00Z"
@@ -261,6 +262,7 @@ def facts_of(found: dict[str, list[dict[str, Any]]]) -> Facts:
         facts = facts.with_part(Part(name), known(decoded, f"/{name}", NOW))
     facts = facts.with_part(Part.VERSION, known("v1.31.4", "/version", NOW))
     facts = facts.with_part(Part.ACCESS, known({right.id: True for right in RIGHTS}, "review", NOW))
+    facts = facts.with_part(Part.METRICS, known((Scrape("gpu-1", NOW),), "monitors", NOW))
     facts = facts.with_part(Part.LOGS, known({}, "logs", NOW))
     return facts.with_part(Part.HOST, known(host(), "gpu-1", NOW))
 

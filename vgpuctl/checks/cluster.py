@@ -130,6 +130,29 @@ def renamed_resource(facts: Facts, options: Options) -> Iterator[Result]:
                 )
 
 
+def metrics_path(facts: Facts, options: Options) -> Iterator[Result]:
+    """The nodes' monitors, asked through the API server's proxy as top asks them."""
+    if facts.metrics.value is None:
+        if facts.metrics.denied or not facts.metrics.source:
+            facts.metrics.need()
+        yield Result(
+            Status.WARN,
+            facts.metrics.reason,
+            evidence=(Evidence(facts.metrics.source, facts.metrics.reason),),
+            remedy="top then shows what was given out, but no use; look at the monitor's container of the plugin",
+        )
+        return
+    for answer in facts.metrics.value:
+        if answer.reason:
+            yield Result(
+                Status.WARN,
+                "its monitor cannot be read through the API server",
+                f"Node {answer.node}",
+                (Evidence(f"Node {answer.node}", answer.reason),),
+                "look at the monitor's container of the plugin, and at network policies between the two",
+            )
+
+
 def _asked(container: kube.Container) -> set[str]:
     resources = {**(container.resources.requests or {}), **(container.resources.limits or {})}
     return {name for name in resources if "/" in name and "kubernetes.io/" not in name and pool.amount(resources, name)}
@@ -208,6 +231,15 @@ CHECKS = (
         (Where.API,),
         nodes,
         also=(Part.CONFIGMAPS,),
+    ),
+    Check(
+        "metrics-path",
+        "The monitors on the nodes can be read through the API server",
+        "cluster",
+        Status.WARN,
+        (Part.METRICS,),
+        (Where.API,),
+        metrics_path,
     ),
     Check(
         "renamed-resource",

@@ -6,15 +6,18 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from vgpuctl.checks import share
 from vgpuctl.checks.check import Check, Evidence, Options, Result, Skip, Status, Where
 from vgpuctl.checks.config import CONTEXT, scheduler_looks_at, text_findings, text_results
-from vgpuctl.model import pool
+from vgpuctl.model import annotation, pool
 from vgpuctl.model.config.kind import DEVICE, SCHEDULER
 from vgpuctl.model.document import read_yaml
 from vgpuctl.model.facts import Facts, Part
 from vgpuctl.model.finding import Finding, Severity
 from vgpuctl.model.pool import Text
 
+_ADMISSION = "UnexpectedAdmissionError"
+_IN_TURNS = 3
 _DEFAULT = "deviceshare-arguments"
 _SCHEDULER_RULES = {
     **dict.fromkeys(
@@ -97,6 +100,25 @@ def geometries(facts: Facts, options: Options) -> Iterator[Result]:
         )
 
 
+def schedule_policy(facts: Facts, options: Options) -> Iterator[Result]:
+    """Binds that fail in turns: pods that are bound to one node at once take each other's devices."""
+    names = pool.resource_names(facts)
+    failed: dict[str, list[str]] = {}
+    for pod in facts.pods.need():
+        bad = pod.metadata.annotation(annotation.BIND_PHASE) == "failed" or pod.status.reason == _ADMISSION
+        if bad and pod.spec.node_name and pool.is_vgpu_pod(pod, names):
+            failed.setdefault(pod.spec.node_name, []).append(pool.full_name(pod.metadata))
+    for node, pods in failed.items():
+        if len(pods) >= _IN_TURNS:
+            yield Result(
+                Status.WARN,
+                "one bind after the other fails here",
+                f"Node {node}",
+                (Evidence(f"Node {node}", f"{share.count(len(pods), 'pod')}: {share.some(pods)}"),),
+                "deviceshare.NodeLockEnable: true binds one pod at a time; the policy spread keeps pods apart",
+            )
+
+
 def _values(text: Text) -> object:
     root = read_yaml(text.text)[0].root
     return root.plain() if root is not None else None
@@ -165,6 +187,18 @@ CHECKS = (
         _API,
         _of_scheduler("predicates-plugin"),
         also=CONTEXT,
+    ),
+    Check(
+        "schedule-policy",
+        "Pods do not fail in turns on a node",
+        "volcano",
+        Status.WARN,
+        (Part.PODS,),
+        _API,
+        schedule_policy,
+        also=(Part.CONFIGMAPS,),
+        explain="The scheduler may bind several vGPU pods to one node before the plugin has served the first: they get "
+        "each other's devices or fail at admission, and come again.",
     ),
     Check(
         "geometries-configmap",

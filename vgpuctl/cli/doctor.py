@@ -22,6 +22,7 @@ from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.sources.cluster import Cluster
 from vgpuctl.sources.commands import MachineWriter
 from vgpuctl.sources.machine import Machine
+from vgpuctl.sources.monitors import Monitored
 from vgpuctl.sources.source import Source
 from vgpuctl.tasks.apply import Conduct, Group, apply
 from vgpuctl.tasks.doctor import Diagnosis, choose, diagnose, explanation, listing, report, verdict, wait
@@ -89,7 +90,7 @@ def _toolkit(text: str) -> str:
 
 def _sources(settings: Settings) -> tuple[Source, ...]:
     """The sources; on a machine that is neither a GPU node nor connected to a cluster there is nothing to look at."""
-    found = sources(settings, machine=True)
+    found = tuple(Monitored(s) if isinstance(s, Cluster) else s for s in sources(settings, machine=True))
     asked = settings.local or settings.root
     if asked or any(not isinstance(source, Machine) or source.has_gpu() for source in found):
         return found

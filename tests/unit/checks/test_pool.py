@@ -13,7 +13,8 @@ from tests.unit.pools import pool
 from vgpuctl.checks.check import Status
 from vgpuctl.model.access import RIGHTS
 from vgpuctl.model.facts import Part
-from vgpuctl.model.reading import Reading, known
+from vgpuctl.model.reading import Reading, known, missing
+from vgpuctl.model.usage.sample import Scrape
 
 OPTIONAL = {("socket-directory", Part.HOST), ("mig-table", Part.HOST)}
 """Parts that a check does without, by skipping: they are there on a GPU node only."""
@@ -71,6 +72,13 @@ def test_what_may_lie_where_we_cannot_read_is_unknown() -> None:
     assert outcome("limits", facts)[0] == "pass"
 
 
+def test_monitors_that_do_not_answer_are_a_warning() -> None:
+    silent = known((Scrape("gpu-1", 0.0, reason="connection refused"), Scrape("gpu-2", 0.0)), "monitors")
+    status, text = outcome("metrics-path", replace(pool(), metrics=silent))
+    assert status == "warn" and "Node gpu-1" in text and "gpu-2" not in text
+    assert outcome("metrics-path", replace(pool(), metrics=missing("no monitor runs", "monitors")))[0] == "warn"
+
+
 def test_each_check_has_a_case_in_which_it_finds_something(check: str) -> None:
     found = {case.check for case in CASES if case.status in ("warn", "fail")}
-    assert check in found | {"access"}
+    assert check in found | {"access", "metrics-path"}

@@ -5,10 +5,17 @@ from __future__ import annotations
 import pytest
 
 from tests.unit import pools
-from tests.unit.illness import LATE, Case, each, edit, image, mig, only, own, run, scheduler, touched
+from tests.unit.illness import LATE, Case, add, each, edit, image, mig, only, own, run, scheduler, touched
 from tests.unit.pools import queue, vgpu_pod
 
 CASES = (
+    Case(
+        "schedule-policy",
+        "binds fail in turns",
+        add("pods", *(own(vgpu_pod(f"x{n}"), bind_phase="failed") for n in range(3))),
+        "warn",
+        ("3 pods: lab/x0",),
+    ),
     Case("volcano-version", "too old", image("v1.8.2"), "fail", ("1.8.2",)),
     Case(
         "volcano-version",
