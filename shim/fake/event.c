@@ -62,6 +62,7 @@ CUresult cuEventRecord(CUevent e, CUstream stream) {
 	e->position = stream_tail(s);
 	e->host = s->host_tail;
 	e->at = clock_now();
+	e->finished = 0;
 	if (costs)
 		s->tail = timeline_submit(process.shared, card, process.slot, TIMED_AFTER_NS);
 	return leave(OK);
@@ -71,8 +72,22 @@ CUresult cuEventRecordWithFlags(CUevent e, CUstream stream, unsigned flags) {
 	return flags > 1 ? ERR_VALUE : cuEventRecord(e, stream);
 }
 
-static bool is_done(const struct event *e) {
-	return !e->recorded || (timeline_done(process.shared, process.device[e->device].card, process.slot, e->position) && host_done(e->host));
+/* When a done event's position was reached, kept from the first look on: the timeline forgets. */
+static int64_t finished(struct event *e) {
+	if (!e->finished) {
+		int64_t when = timeline_when(process.shared, process.device[e->device].card, process.slot, e->position);
+		e->finished = when > e->at ? when : e->at;
+	}
+	return e->finished;
+}
+
+static bool is_done(struct event *e) {
+	if (!e->recorded)
+		return true;
+	if (!timeline_done(process.shared, process.device[e->device].card, process.slot, e->position) || !host_done(e->host))
+		return false;
+	finished(e);
+	return true;
 }
 
 /* A captured event has no state of its own. */
@@ -107,11 +122,6 @@ CUresult cuEventSynchronize(CUevent e) {
 		wait_position(device, e->position, e->host);
 	device_settle(device);
 	return leave(OK);
-}
-
-static int64_t finished(const struct event *e) {
-	int64_t when = timeline_when(process.shared, process.device[e->device].card, process.slot, e->position);
-	return when > e->at ? when : e->at;
 }
 
 CUresult cuEventElapsedTime(float *out, CUevent from, CUevent to) {

@@ -223,6 +223,7 @@ CUresult cuGraphLaunch(CUgraphExec e, CUstream stream) {
 			n->event->position = s->tail;
 			n->event->host = s->host_tail;
 			n->event->at = clock_now();
+			n->event->finished = 0;
 		}
 	}
 	return leave(r ? r : stream_work(s, ns));

@@ -43,7 +43,8 @@ struct event {
 	bool recorded, timing;
 	int device;
 	uint64_t position, host;
-	int64_t at;            /* when it was recorded */
+	int64_t at;              /* when it was recorded */
+	int64_t finished;        /* when it was reached; 0: not known yet */
 	struct capture *capture; /* recorded into this capture; NULL outside */
 	unsigned long long capture_id;
 	struct node **joins;

@@ -75,6 +75,7 @@ struct limiter {
   int64_t next_reap;
   int blocked;       /* launches are held back until there is credit again */
   int waiter;        /* place in the card's queue + 1 */
+  int64_t contended; /* until when other processes of the container are taken to want the card too */
   int64_t overshoot; /* by which sleeps last too long, ns */
   bool deaf;         /* the driver gives no events */
   int64_t published, tenth_time[SHARE_TENTHS], second_time[SHARE_SECONDS];

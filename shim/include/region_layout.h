@@ -153,8 +153,8 @@ _Static_assert(offsetof(struct core_header, ignored_environment) == 96, "core_he
 struct core_waiter { /* one process that waits for the card's compute time; the times are ns of CLOCK_MONOTONIC */
   uint64_t owner; /* as process.owner; 0 free */
   uint64_t since; /* when it began to wait; 0 not waiting */
-  uint64_t seen; /* when it last looked: a waiter not seen for 20 ms has no place any more */
-  uint64_t wants; /* compute time that its next launch is expected to take, ns */
+  uint64_t seen; /* when it last looked: a waiter not seen for 20 ms, or 3 ms in its turn, has no place any more */
+  uint64_t wants; /* compute time that its next launch is expected to take, ns; all bits set: it is using its turn */
 };
 _Static_assert(sizeof(struct core_waiter) == 32, "core_waiter");
 _Static_assert(offsetof(struct core_waiter, owner) == 0, "core_waiter.owner");

@@ -14,6 +14,7 @@ static const int64_t start_latency = 2600;      /* a launch's return to the kern
 static const int64_t nearly_idle = 5 * MICROSECOND;
 static const int64_t segment_length = 500 * MICROSECOND;
 static const int64_t long_launch = 200 * MICROSECOND; /* measured alone each time it finds its stream idle */
+static const int64_t longest_shared = 10 * MILLISECOND;
 static const int64_t reap_interval = 250 * MICROSECOND;
 static const int64_t rebase_interval = SECOND;
 static const int64_t active_time = 100 * MILLISECOND;
@@ -143,7 +144,9 @@ void segment_before(struct limiter *limiter, struct launch *launch, CUcontext co
   if (launch->overlaps) stream->overlaps = true;
   if (idle) {
     drop_open(limiter, stream);
-    bool probe = !known || launch->duration >= long_launch || chance(stream, &stream->isolated, PROBE_ISOLATED);
+    /* Another process may have had the card: the time would hold the change of context. */
+    bool after_others = now < limiter->contended && launch->duration < longest_shared;
+    bool probe = !known || (!after_others && (launch->duration >= long_launch || chance(stream, &stream->isolated, PROBE_ISOLATED)));
     if (probe && (!launch->overlaps || !known)) measure_alone(limiter, launch, stream, true);
   } else if (!launch->overlaps || !known) {
     bool full = stream->overlaps && stream->open && stream->open->predicted >= segment_length;

@@ -194,9 +194,9 @@ CORE_WAITER_SIZE: Final = 32
 CORE_WAITER_OWNER: Final = Field(0, "<Q", 1, 8)
 #: when it began to wait; 0 not waiting
 CORE_WAITER_SINCE: Final = Field(8, "<Q", 1, 8)
-#: when it last looked: a waiter not seen for 20 ms has no place any more
+#: when it last looked: a waiter not seen for 20 ms, or 3 ms in its turn, has no place any more
 CORE_WAITER_SEEN: Final = Field(16, "<Q", 1, 8)
-#: compute time that its next launch is expected to take, ns
+#: compute time that its next launch is expected to take, ns; all bits set: it is using its turn
 CORE_WAITER_WANTS: Final = Field(24, "<Q", 1, 8)
 
 #: bytes of one record: one card; record i belongs to region.uuid[i]
