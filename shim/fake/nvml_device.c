@@ -154,6 +154,14 @@ nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t h, int sensor, unsigned *out)
 	return sensor ? INVALID : number(h, out, out && !nvml_check(h, out) ? 35 + busy_percent(h) / 3 : 0);
 }
 
+struct temperature { unsigned version; int sensor, celsius; };
+
+nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t h, struct temperature *out) {
+	if (out && out->version != 0x0100000c)
+		return BAD_VERSION;
+	return nvmlDeviceGetTemperature(h, out ? out->sensor : 0, out ? (unsigned *)&out->celsius : NULL);
+}
+
 nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t h, int which, unsigned *out) {
 	static const unsigned celsius[] = {95, 92};
 	return which < 0 || which > 1 ? NOT_SUPPORTED : number(h, out, celsius[which]);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct process process = {.lock = PTHREAD_MUTEX_INITIALIZER, .slot = -1};
 
@@ -118,8 +119,9 @@ CUresult cuInit(unsigned flags) {
 	return r;
 }
 
+/* A child made without fork's handlers runs this too: the slot is not its own. */
 __attribute__((destructor)) static void unload(void) {
-	if (process.initialised && !process.forked)
+	if (process.initialised && !process.forked && process.shared->slot[process.slot].pid == getpid())
 		state_slot_leave(process.shared, process.slot);
 	process.initialised = false;
 }

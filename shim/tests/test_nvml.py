@@ -105,7 +105,7 @@ def test_utilisation_is_the_container_s_own(container: Container, machine: Machi
     inside = ask(container.env)
     assert str(outside.pid) not in inside["util"]
     assert inside["gpu"] <= 10
-    a.ok("spin", 20_000_000, 500)
+    a.send("spin", 20_000_000, 500)
     settles(lambda: ask(container.env)["util"].get(str(a.pid), 0) > 10, 8)
 
 

@@ -141,6 +141,18 @@ def test_a_child_of_fork_takes_nothing_and_frees_nothing(container: Container, m
     settles(lambda: actor.info() == FULL)
 
 
+def test_a_child_that_fork_s_handlers_never_saw_leaves_the_parent_s_account_alone(
+    container: Container, machine: Machine
+) -> None:
+    """Made by a bare clone; it runs the exit handlers."""
+    actor = container.actor().start()
+    hold_everything(actor)
+    before, held = actor.info(), machine.used()
+    assert actor.ok("fork", "clone") == ["7"]
+    assert (actor.info(), machine.used()) == (before, held)
+    assert actor.do("fill", "linear", 64 * MIB) == OUT_OF_MEMORY
+
+
 def test_a_normal_end_clears_the_slot(container: Container) -> None:
     survivor = container.actor().start()
     actor = container.actor().start()
