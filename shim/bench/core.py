@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """Measure the core limit on a real GPU; only the standard library is needed.
 
-    python3 shim/bench/core.py [--only NAME...] [--budget SECONDS] [--out FILE] [--library PATH] [--programs DIR]
+    python3 shim/bench/core.py [--only NAME...] [--budget SECONDS] [--out FILE] [--library PATH]
 
-Every cell of the plan is one line in the results file. Cells that are there already are not measured again, so a long plan
-can be measured in several runs. A cell whose program failed is noted with its error and measured again next time.
-All cells run under policy force; shares are percent of what the same kernels reach on the same stream without a limit.
+Every cell of the plan is one line in the results file. Cells that are there already are not measured again, so a long
+plan can be measured in several runs. A cell whose program failed is noted with its error and measured again next time. All cells run under policy force; shares are percent of what the same kernels reach on the same stream without a limit.
 """
 
 from __future__ import annotations
@@ -107,7 +106,7 @@ def live(bench: Bench, microseconds: float) -> Row:
 
 
 def unhindered(bench: Bench, kind: str, microseconds: float, limit: int) -> Row:
-    """A host-bound program: its speed with a limit that it does not reach over its speed without one, again and again."""
+    """A host-bound program: its speed with a limit that it does not reach over its speed without one."""
     ratios, rows = [], []
     for _ in range(3):
         words = [f"{kind},{microseconds:g},{percent},1.5" for percent in (100, limit)]

@@ -7,6 +7,9 @@
 
 #include <stdint.h>
 
+/* Takes away what credit there is: time without a limit earns none. */
+void core_bucket_start(uint64_t *word, int64_t now);
+
 /* Charges compute time, ns; a negative one is given back. percent: 1 to 99. */
 void core_bucket_charge(uint64_t *word, int64_t now, int64_t busy, unsigned percent);
 

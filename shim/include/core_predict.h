@@ -11,7 +11,6 @@ struct prediction {
   uint64_t key;      /* 0 free */
   uint64_t duration; /* ns; 0 unknown */
   int64_t launched;  /* when the first launch of an unknown one was made; 0 none is under way */
-  uint32_t rejected; /* measurements in a row that were not believed */
 };
 
 struct predictions {

@@ -2,6 +2,7 @@
 
 #include "core_publish.h"
 #include "core_boundary.h"
+#include "core_bucket.h"
 #include "core_mark.h"
 #include "core_segment.h"
 #include "core_time.h"
@@ -14,6 +15,7 @@
 
 static const struct region *limited_region; /* set at the first launch */
 static int64_t uncounted;
+static int unlimited; /* launches passed since a limit was last seen */
 
 static void note_time(const struct region *region) {
   static time_t last;
@@ -42,6 +44,7 @@ static inline bool passes(void) {
   for (int i = 0; i < cards; i++)
     if (__atomic_load_n(&region->file->sm_limit[i], __ATOMIC_RELAXED) - 1 < 99) return settings_get()->policy == CORE_POLICY_DISABLE;
   __atomic_store_n(&uncounted, uncounted + 1, __ATOMIC_RELAXED);
+  if (!__atomic_load_n(&unlimited, __ATOMIC_RELAXED)) __atomic_store_n(&unlimited, 1, __ATOMIC_RELAXED);
   return true;
 }
 
@@ -66,6 +69,8 @@ static void before(struct launch *launch, CUstream stream, bool per_thread, uint
   launch->per_thread = per_thread;
   launch->key = key;
   launch->prediction = predict_find(&limiter->predictions, key);
+  if (__atomic_load_n(&unlimited, __ATOMIC_RELAXED) && __atomic_exchange_n(&unlimited, 0, __ATOMIC_RELAXED))
+    core_bucket_start(&limiter->shared->bucket, core_now());
   wait_admission(limiter, launch, context);
   int64_t now = core_now();
   if (limiter_lock(limiter)) {

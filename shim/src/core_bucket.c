@@ -5,6 +5,11 @@
 static const int64_t credit_most = 100 * MILLISECOND;
 static const int64_t debt_most = 100ll * SECOND;
 
+void core_bucket_start(uint64_t *word, int64_t now) {
+  uint64_t old = __atomic_load_n(word, __ATOMIC_RELAXED);
+  while (old < (uint64_t)now && !__atomic_compare_exchange_n(word, &old, (uint64_t)now, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+}
+
 void core_bucket_charge(uint64_t *word, int64_t now, int64_t busy, unsigned percent) {
   uint64_t old = __atomic_load_n(word, __ATOMIC_RELAXED), new;
   do {

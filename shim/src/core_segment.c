@@ -18,7 +18,7 @@ static const int64_t longest_shared = 10 * MILLISECOND;
 static const int64_t reap_interval = 250 * MICROSECOND;
 static const int64_t rebase_interval = SECOND;
 static const int64_t active_time = 100 * MILLISECOND;
-enum { PROBE_ISOLATED = 16, PROBE_DENSE = 4096, REJECTS = 8 };
+enum { PROBE_ISOLATED = 16, PROBE_DENSE = 4096 };
 
 static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
 
@@ -197,16 +197,17 @@ void segment_after(struct limiter *limiter, struct launch *launch, bool launched
   }
 }
 
-/* The time in the segment that its launches took, ns; -1: not to be believed. */
-static int64_t worth(struct segment *segment, int64_t between) {
+/* The time in the segment that its launches took, ns; -1: unknown. Alone in an idle stream the launch began somewhere within
+   the host's gap. Usually the gap is some microseconds and the kernel begins at its end; if the thread lost its processor
+   meanwhile only bounds are known. */
+static int64_t worth(const struct segment *segment, int64_t between) {
   if (between < 0) return -1;
   if (!segment->alone) return later(between - mark_cost, 0);
   if (!segment->idle) return later(between - queued_alone_cost, 0);
-  struct prediction *prediction = segment->kind[0].prediction;
+  int64_t least = later(between - segment->host_gap - idle_alone_cost, MICROSECOND / 2), known = predict_duration(segment->kind[0].prediction);
   bool late = segment->host_gap > 20 * MICROSECOND && segment->host_gap > between / 50;
-  if (late && predict_duration(prediction) && ++prediction->rejected < REJECTS) return -1;
-  prediction->rejected = 0;
-  return later(between - segment->host_gap - idle_alone_cost, MICROSECOND / 2);
+  if (!late || known <= least) return least;
+  return known < between - idle_alone_cost ? known : later(between - idle_alone_cost, least);
 }
 
 static void learn(struct segment *segment, int64_t busy) {
