@@ -56,7 +56,8 @@ def doctor(
     found = _sources(settings)
 
     def look() -> Diagnosis:
-        diagnosis = diagnose(found, choice.checks, options)
+        read = [Monitored(source) if isinstance(source, Cluster) else source for source in found]
+        diagnosis = diagnose(read, choice.checks, options)
         for source in found:
             if isinstance(source, Machine):
                 source.refresh()  # the next look reads again
@@ -90,7 +91,7 @@ def _toolkit(text: str) -> str:
 
 def _sources(settings: Settings) -> tuple[Source, ...]:
     """The sources; on a machine that is neither a GPU node nor connected to a cluster there is nothing to look at."""
-    found = tuple(Monitored(s) if isinstance(s, Cluster) else s for s in sources(settings, machine=True))
+    found = sources(settings, machine=True)
     asked = settings.local or settings.root
     if asked or any(not isinstance(source, Machine) or source.has_gpu() for source in found):
         return found
