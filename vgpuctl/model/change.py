@@ -21,9 +21,23 @@ class How(str, Enum):
     DELETE = "delete"
     STATUS = "status"
     FILE = "file"
-    """Target is a path on this machine; after is its new text."""
+    """Target is a path on this machine; after is its new text, before its present one (None: there is no file), which
+    is kept beside it as <path>.before."""
+    BYTES = "bytes"
+    """Target is a path on this machine; after is a Bytes."""
     COMMAND = "command"
     """After is an argument vector to run on this machine."""
+
+
+@dataclass(frozen=True)
+class Bytes:
+    """Bytes to write into a file that others write too. guard: (offset, bytes) that must stand there at that moment,
+    else nothing is written. keep: the file that gets what stood in their place."""
+
+    offset: int
+    after: bytes
+    guard: tuple[tuple[int, bytes], ...]
+    keep: str
 
 
 @dataclass(frozen=True)

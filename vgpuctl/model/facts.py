@@ -16,6 +16,7 @@ from vgpuctl.model.card import Card, Driver
 from vgpuctl.model.host import Host
 from vgpuctl.model.reading import Reading, missing
 from vgpuctl.model.region import RegionFile
+from vgpuctl.model.shim import Shim
 
 _NOT_LOADED = "not loaded"
 
@@ -27,6 +28,7 @@ class Part(str, Enum):
     DRIVER = "driver"
     CARDS = "cards"
     REGIONS = "regions"
+    SHIM = "shim"
     VERSION = "version"
     ACCESS = "access"
     NODES = "nodes"
@@ -48,7 +50,7 @@ class Part(str, Enum):
 
 @dataclass(frozen=True)
 class Facts:
-    """host, driver, cards and regions: this machine. The others: the cluster, each a list of objects.
+    """host, driver, cards, regions and shim: this machine. The others: the cluster, each a list of objects.
 
     version: the API server's gitVersion. access: by the id of a Right, whether we have it. logs: by component
     ("scheduler", "plugin"), the newest lines. now: when the facts were read, Unix seconds. scope: what pods, quotas and
@@ -62,6 +64,7 @@ class Facts:
     driver: Reading[Driver] = missing(_NOT_LOADED)
     cards: Reading[tuple[Card, ...]] = missing(_NOT_LOADED)
     regions: Reading[tuple[RegionFile, ...]] = missing(_NOT_LOADED)
+    shim: Reading[Shim] = missing(_NOT_LOADED)
     version: Reading[str] = missing(_NOT_LOADED)
     access: Reading[Mapping[str, bool]] = missing(_NOT_LOADED)
     nodes: Reading[tuple[kube.Node, ...]] = missing(_NOT_LOADED)

@@ -7,7 +7,7 @@ is filled from the local root, a pod on a node and a bundle.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from vgpuctl.model.card import MigProfile
 from vgpuctl.model.cdi import CdiSpec
@@ -21,7 +21,8 @@ _NOT_READ = "not read"
 @dataclass(frozen=True)
 class Stat:
     """What lstat says of a path. kind: absent, file, directory, link, char, block, fifo, socket or other; that a path
-    does not exist is a fact, not a missing one. mode: permission bits. label: the SELinux label, "" for none."""
+    does not exist is a fact, not a missing one. mode: permission bits. label: the SELinux label, "" for none.
+    inode and modified (Unix seconds): 0 where they were not recorded."""
 
     kind: str
     mode: int = 0
@@ -32,6 +33,8 @@ class Stat:
     target: str = ""
     size: int = 0
     label: str = ""
+    inode: int = field(default=0, compare=False)
+    modified: float = field(default=0.0, compare=False)
 
     @property
     def exists(self) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from vgpuctl.model import region_layout as layout
 from vgpuctl.model.reading import Reading, missing
 from vgpuctl.model.region_core import Core
-from vgpuctl.model.region_value import name, number
+from vgpuctl.model.region_value import NotReady, name, number
 
 _MOST_MEMORY = 1 << 50
 """Bytes; no card comes near it, so a larger number is garbage."""
@@ -90,12 +90,13 @@ class RegionFile:
 
 
 def parse(data: bytes) -> Region:
-    """The region in a file's bytes. Raises ValueError with the reason when it is not a ready one of version 1.2."""
+    """The region in a file's bytes. Raises ValueError with the reason when it is not a ready one of version 1.2,
+    NotReady when no program has made a CUDA call yet."""
     if len(data) != layout.REGION_BYTES:
         raise ValueError(f"{len(data)} bytes long, a region has {layout.REGION_BYTES}")
     magic = number(data, layout.REGION_FILE_MAGIC)
     if magic == 0:
-        raise ValueError("not initialised: no program has made a CUDA call yet")
+        raise NotReady("not initialised: no program has made a CUDA call yet")
     if magic != layout.REGION_MAGIC:
         raise ValueError(f"the magic number is {magic}, not {layout.REGION_MAGIC}: not a region file")
     version = (number(data, layout.REGION_FILE_MAJOR), number(data, layout.REGION_FILE_MINOR))

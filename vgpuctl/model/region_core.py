@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from vgpuctl.model import region_layout as layout
-from vgpuctl.model.region_value import name, number
+from vgpuctl.model.region_value import NotReady, name, number
 
 _POLICIES = {
     layout.CORE_POLICY_DEFAULT: "default",
@@ -70,7 +70,7 @@ def parse_core(data: bytes) -> Core:
     if major != layout.CORE_MAJOR:
         raise ValueError(f"format version {major}, this vgpuctl reads {layout.CORE_MAJOR}")
     if number(data, layout.CORE_HEADER_READY) != 1:
-        raise ValueError("not complete yet")
+        raise NotReady("not complete yet")
     policy = number(data, layout.CORE_HEADER_POLICY)
     if policy not in _POLICIES:
         raise ValueError(f"policy {policy} does not exist: the file is damaged")

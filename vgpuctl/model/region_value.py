@@ -13,6 +13,10 @@ def number(data: bytes, field: Field, index: int = 0, base: int = 0) -> int:
     return value
 
 
+class NotReady(ValueError):
+    """The file is there, but nobody has filled it yet."""
+
+
 def name(data: bytes, field: Field, index: int = 0, base: int = 0) -> str:
     """The index-th text of a field: UTF-8 up to the first NUL; what is not UTF-8 is replaced."""
     raw: bytes = struct.unpack_from(field.format, data, base + field.offset + index * field.stride)[0]

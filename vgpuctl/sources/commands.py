@@ -1,13 +1,15 @@
-"""Carries out Changes on this machine: runs a command; what concerns a cluster goes to the cluster."""
+"""Carries out Changes on this machine: runs a command, writes a file; what concerns a cluster goes to the cluster."""
 
 from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from vgpuctl.model.change import Change, How, Target
 from vgpuctl.model.problem import Exit, Problem
+from vgpuctl.sources.edit import write_bytes, write_text
 
 _SECONDS = 60.0
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -36,11 +38,13 @@ class MachineWriter:
         return self._objects(target).create(target, body, dry_run=dry_run)
 
     def write(self, change: Change, *, dry_run: bool = False, force: bool = False) -> dict[str, Any]:
-        """Carries out one change. Raises Problem when the command fails, is not there, or takes over a minute."""
-        if change.how is not How.COMMAND:
+        """Carries out one change. Raises Problem when the command fails, is not there, or takes over a minute, and when
+        a file cannot be written or is not what it was."""
+        work = _HERE.get(change.how)
+        if work is None:
             return self._objects(change.target).write(change, dry_run=dry_run, force=force)
         if not dry_run:
-            run(change.after)
+            work(change)
         return {}
 
     def _objects(self, target: Target) -> Objects:
@@ -73,3 +77,10 @@ def run(arguments: tuple[str, ...]) -> None:
         said = done.stdout.decode("utf-8", "replace").strip().splitlines()
         remedy = "" if os.geteuid() == 0 else "run vgpuctl as root"
         raise Problem(f"`{shown}` failed", said[-1] if said else f"exit code {done.returncode}", remedy, Exit.FINDINGS)
+
+
+_HERE: Mapping[How, Callable[[Change], None]] = {
+    How.COMMAND: lambda change: run(change.after),
+    How.FILE: write_text,
+    How.BYTES: write_bytes,
+}

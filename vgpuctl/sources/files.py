@@ -37,6 +37,10 @@ class Files(Protocol):
         """The text of a regular file, decoded as UTF-8 (other bytes replaced)."""
         ...
 
+    def data(self, path: str, most: int = MOST) -> Reading[bytes]:
+        """The bytes of a regular file."""
+        ...
+
     def list(self, path: str) -> Reading[tuple[str, ...]]:
         """The names in a directory, sorted."""
         ...
@@ -75,11 +79,13 @@ class LocalFiles:
         return self._name or (os.uname().nodename if self.live else self._root)
 
     def read(self, path: str, most: int = MOST) -> Reading[str]:
+        return self.data(path, most).map(_text)
+
+    def data(self, path: str, most: int = MOST) -> Reading[bytes]:
         try:
-            data = read_regular(self.outer(self._resolve(path)), most)
+            return known(read_regular(self.outer(self._resolve(path)), most), self.outer(path))
         except OSError as error:
             return self._failed(error, path)
-        return known(data.decode("utf-8", "replace"), self.outer(path))
 
     def list(self, path: str) -> Reading[tuple[str, ...]]:
         try:
@@ -183,6 +189,10 @@ class LocalFiles:
         return str(PurePosixPath(self._resolve(parent or "/")) / name)
 
 
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
 def read_regular(path: str, most: int) -> bytes:
     """The bytes of a regular file, at most `most`. Raises OSError, also for what is no regular file or too large."""
     descriptor = open_regular(path)
@@ -244,6 +254,8 @@ def _stat(path: str) -> Stat:
         target=str(Path(path).readlink()) if kind == "link" else "",
         size=found.st_size,
         label=_label(path),
+        inode=found.st_ino,
+        modified=found.st_mtime,
     )
 
 

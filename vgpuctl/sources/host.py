@@ -16,11 +16,10 @@ from vgpuctl.model.host import ABSENT, FabricManager, Host, PciDevice, Security,
 from vgpuctl.model.proc import CardInfo
 from vgpuctl.model.reading import Reading, known, missing
 from vgpuctl.model.runtime import Kubelet
+from vgpuctl.model.shim import HOOK_PATH, LIBRARY, REGIONS
 from vgpuctl.sources import runtime
 from vgpuctl.sources.files import Files
 
-HOOK_PATH = "/usr/local/vgpu"
-REGIONS = f"{HOOK_PATH}/vgpu/containers"
 _NVIDIA = 0x10DE
 _KERNEL_LOG = 4 << 20
 _PROCESSES = 40_000
@@ -211,7 +210,7 @@ def _security(files: Files) -> Reading[Security]:
     if enforce is None and not files.list("/sys/fs").known:
         return missing("/sys/fs cannot be read", "/sys/fs")
     state = {"1": "enforcing", "0": "permissive"}.get(enforce or "", "off")
-    library = files.stat(f"{HOOK_PATH}/libvgpu.so").value or ABSENT
+    library = files.stat(LIBRARY).value or ABSENT
     return known(Security(state, apparmor, library, files.stat(REGIONS).value or ABSENT), "/sys/fs/selinux/enforce")
 
 

@@ -14,11 +14,13 @@ from vgpuctl.model.facts import Part
 from vgpuctl.model.host import Host
 from vgpuctl.model.reading import Reading, known, missing
 from vgpuctl.model.region import RegionFile
+from vgpuctl.model.shim import LIBRARY, LOCKS, PRELOAD, REGIONS
 from vgpuctl.sources.driver import NvmlDriver
 from vgpuctl.sources.files import Files, LocalFiles
-from vgpuctl.sources.host import REGIONS, read_host
+from vgpuctl.sources.host import read_host
 from vgpuctl.sources.recorded import RecordedFiles
-from vgpuctl.sources.region import read_regions
+from vgpuctl.sources.region import read_regions, recorded_regions
+from vgpuctl.sources.shim import read_shim
 from vgpuctl.sources.simulated import SimulatedMachine, Simulation, real_regions
 
 _Cards = tuple[Reading[Driver], Reading[tuple[Card, ...]]]
@@ -29,13 +31,15 @@ class Machine:
     `refresh`."""
 
     scope = ""
-    parts = frozenset({Part.HOST, Part.DRIVER, Part.CARDS, Part.REGIONS})
+    parts = frozenset({Part.HOST, Part.DRIVER, Part.CARDS, Part.REGIONS, Part.SHIM})
 
     def __init__(self, files: Files, driver: NvmlDriver | None = None, *, at: float | None = None) -> None:
         """driver: None where NVML cannot be asked; then a recorded `nvidia-smi -q -x` is read. at: when it was
         recorded, None for now."""
         self._files = files
         self._driver = driver
+        if isinstance(files, RecordedFiles):
+            self.parts = Machine.parts - _not_recorded(files)
         self._at = at
         self._lock = threading.Lock()
         self._simulation = Simulation()
@@ -70,8 +74,10 @@ class Machine:
             return self._read_driver()
         if part is Part.CARDS:
             return self._read_cards()[1]
-        if part is Part.REGIONS and isinstance(self._files, LocalFiles):
-            return self._read_regions(self._files)
+        if part is Part.REGIONS:
+            return self._read_regions()
+        if part is Part.SHIM:
+            return known(read_shim(self._files), self._files.name, self.now())
         return missing(f"{self.name} does not hold {part.value}", self.name)
 
     def has_gpu(self) -> bool:
@@ -113,11 +119,17 @@ class Machine:
             self._library = self._driver.library()
         return known(replace(reading.value, library=self._library), reading.source, reading.at)
 
-    def _read_regions(self, files: LocalFiles) -> Reading[tuple[RegionFile, ...]]:
+    def _read_regions(self) -> Reading[tuple[RegionFile, ...]]:
         """The regions of containers, and on this very machine those of `vgpuctl run`."""
+        files = self._files
+        if not isinstance(files, LocalFiles):
+            return recorded_regions(REGIONS, files)
         containers = read_regions(files.outer(REGIONS), files.outer("/"))
         mine = real_regions(os.environ) if self._driver else ()
-        return known((*(containers.value or ()), *mine), containers.source, self.now()) if mine else containers
+        if not mine:
+            return containers
+        unread = "" if containers.known or containers.absent else containers.reason
+        return Reading((*(containers.value or ()), *mine), containers.source, self.now(), note=unread)
 
     def _recorded_cards(self) -> _Cards:
         text = self._files.read("/commands/nvidia-smi-q-x.txt", 16 << 20)
@@ -129,6 +141,14 @@ class Machine:
         except ValueError as error:
             return missing(f"{text.source}: {error}", text.source), missing(f"{text.source}: {error}", text.source)
         return known(driver, text.source), known(cards, text.source)
+
+
+def _not_recorded(files: RecordedFiles) -> frozenset[Part]:
+    """What a recording holds nothing of."""
+    lacks = set() if files.list(REGIONS).known else {Part.REGIONS}
+    if not any(files.stat(path).known for path in (LIBRARY, PRELOAD, REGIONS, LOCKS)):
+        lacks.add(Part.SHIM)
+    return frozenset(lacks)
 
 
 def machine(root: str = "") -> tuple[Machine, ...]:

@@ -34,6 +34,9 @@ class RecordedFiles:
         return self._name
 
     def read(self, path: str, most: int = MOST) -> Reading[str]:
+        return self.data(path, most).map(lambda data: data.decode("utf-8", "replace"))
+
+    def data(self, path: str, most: int = MOST) -> Reading[bytes]:
         place = self._resolve(path)
         data = self._files.get(place)
         if data is None:
@@ -41,7 +44,7 @@ class RecordedFiles:
             return missing(f"{path}: {'No such file or directory' if absent else 'not recorded'}", path, absent=absent)
         if len(data) > most:
             return missing(f"{path}: larger than {most} bytes", path)
-        return known(data.decode("utf-8", "replace"), path)
+        return known(data, path)
 
     def list(self, path: str) -> Reading[tuple[str, ...]]:
         names = self._children.get(self._resolve(path))

@@ -17,7 +17,8 @@ from vgpuctl.model import region_layout as layout
 from vgpuctl.model.reading import Reading, known, missing
 from vgpuctl.model.region import Region, RegionFile, Slot, parse
 from vgpuctl.model.region_core import Core, parse_core
-from vgpuctl.sources.files import open_regular
+from vgpuctl.model.region_value import NotReady
+from vgpuctl.sources.files import Files, open_regular
 
 T = TypeVar("T")
 _DIRECTORIES = 10_000
@@ -52,6 +53,30 @@ def read_regions(folder: str | Path, root: str = "/") -> Reading[tuple[RegionFil
     return known(tuple(found), str(base))
 
 
+def recorded_regions(folder: str, files: Files) -> Reading[tuple[RegionFile, ...]]:
+    """The regions that a recording of a machine holds; whose processes lived then is not known."""
+    names = files.list(folder)
+    if names.value is None:
+        return names.lost()
+    found = []
+    for name in names.value[:_DIRECTORIES]:
+        pod, _, container = name.partition("_")
+        for file in _region_names(files.list(f"{folder}/{name}").value or ()):
+            path = f"{folder}/{name}/{file}"
+            region, core = _recorded(files, path, parse), _recorded(files, f"{path}{layout.CORE_SUFFIX}", parse_core)
+            found.append(RegionFile(path, region, core, pod, container))
+    return known(tuple(found), folder)
+
+
+def _recorded(files: Files, path: str, parse: Callable[[bytes], T]) -> Reading[T]:
+    data = files.data(path, max(layout.REGION_BYTES, layout.CORE_BYTES))
+    return data.lost() if data.value is None else _parsed(data.value, path, parse)
+
+
+def _region_names(names: Iterable[str]) -> list[str]:
+    return [name for name in names if ".cache" in name and not name.endswith(layout.CORE_SUFFIX)][:_FILES]
+
+
 def region_file(path: str | Path, processes: Processes | None = None, pod: str = "", container: str = "") -> RegionFile:
     """A region with its companion, its slots judged by the processes that are seen."""
     core = read_core(f"{path}{layout.CORE_SUFFIX}")
@@ -69,8 +94,7 @@ def _directory(folder: Path, processes: Processes) -> Iterable[RegionFile]:
     except OSError as error:
         reading: Reading[Region] = missing(f"{folder}: {error.strerror}", str(folder))
         return [RegionFile(str(folder), reading, pod=pod, container=container)]
-    regions = [name for name in names if ".cache" in name and not name.endswith(layout.CORE_SUFFIX)][:_FILES]
-    return [region_file(folder / name, processes, pod, container) for name in regions]
+    return [region_file(folder / name, processes, pod, container) for name in _region_names(names)]
 
 
 @dataclass(frozen=True)
@@ -168,13 +192,18 @@ def _read(path: str | Path, size: int, parse: Callable[[bytes], T]) -> Reading[T
         data = _bytes(descriptor, size)
         if os.fstat(descriptor).st_size != size or len(data) != size:
             return missing(f"{shown}: changed its size while it was read", shown)
-        return known(parse(data), shown)
-    except ValueError as error:
-        return missing(f"{shown}: {error}", shown)
+        return _parsed(data, shown, parse)
     except OSError as error:
         return missing(f"{shown}: {error.strerror}", shown)
     finally:
         os.close(descriptor)
+
+
+def _parsed(data: bytes, shown: str, parse: Callable[[bytes], T]) -> Reading[T]:
+    try:
+        return known(parse(data), shown)
+    except ValueError as error:
+        return missing(f"{shown}: {error}", shown, absent=isinstance(error, NotReady))
 
 
 def _bytes(descriptor: int, size: int) -> bytes:

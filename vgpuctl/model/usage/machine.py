@@ -12,12 +12,10 @@ from vgpuctl.model.facts import Facts
 from vgpuctl.model.reading import Missing
 from vgpuctl.model.region import Region, RegionFile, Slot
 from vgpuctl.model.region_core import CoreCard
+from vgpuctl.model.usage import accounting
 from vgpuctl.model.usage.holdings import CardKey, Holdings
 from vgpuctl.model.usage.pool import STALE_AFTER, use_state
 from vgpuctl.model.usage.row import Row
-
-_GAP_BYTES = 256 << 20
-_GAP_RATIO = 0.10
 
 
 def machine(facts: Facts) -> Holdings:
@@ -41,11 +39,11 @@ def machine(facts: Facts) -> Holdings:
             continue
         for number, uuid in enumerate(region.uuids):
             card = next((card for card in listed if card.uuid == uuid), None)
-            inside = _inside(region, number, card)
-            covered |= {(uuid, process.pid) for process, _ in inside}
-            row = _vgpu(node, file, region, number, card, inside, names, facts.now)
+            rows = accounting.inside(region, number, card)
+            covered |= {(uuid, process.pid) for process, _ in rows}
+            row = _vgpu(node, file, region, number, card, rows, names, facts.now)
             vgpus.append(row)
-            processes[row.key] = [_process(node, card, process, row) for process, _ in inside if card]
+            processes[row.key] = [_process(node, card, process, row) for process, _ in rows if card]
     for card in listed:
         others = (process for process in card.processes.value or () if (card.uuid, process.pid) not in covered)
         vgpus += [_process(node, card, process) for process in others]
@@ -97,36 +95,22 @@ def _node(node: str, cards: list[Row], now: float) -> Row:
     )
 
 
-def _inside(region: Region, number: int, card: Card | None) -> list[tuple[Process, Slot]]:
-    """The driver's processes that are in a region's slots, by the host's or by the container's pid."""
-    if card is None:
-        return []
-    listed = {process.pid: process for process in card.processes.value or ()}
-    found = []
-    for slot in region.slots:
-        process = listed.get(slot.host_pid) or listed.get(slot.pid)
-        if process and slot.alive is not False and slot.used[number] is not None:
-            found.append((process, slot))
-    return found
-
-
 def _vgpu(
     node: str,
     file: RegionFile,
     region: Region,
     number: int,
     card: Card | None,
-    inside: list[tuple[Process, Slot]],
+    rows: list[tuple[Process, Slot]],
     names: Mapping[str, tuple[str, str]],
     now: float,
 ) -> Row:
     alive = [slot for slot in region.slots if slot.alive is not False]
     claimed = region.used(number, stale=False)
-    seen = [process.memory for process, _ in inside]
-    evidence = sum(filter(None, seen)) if len(seen) == len(alive) and None not in seen else None
+    evidence = accounting.evidence(region, rows)
     used = claimed if evidence is None else evidence
     core = _core(file, region.uuids[number], now)
-    busy = [process.busy for process, _ in inside]
+    busy = [process.busy for process, _ in rows]
     cores: float | None = min(sum(slot.busy[number] for slot in alive) / 100, 1.0)
     if core and core.share_1s is not None:
         cores = core.share_1s
@@ -174,8 +158,7 @@ def _odd(region: Region, claimed: int | None, evidence: int | None) -> str:
         return f"{len(region.stale)} slots of dead processes are not counted"
     if claimed is None or evidence is None:
         return ""
-    gap = abs(claimed - evidence)
-    if gap > _GAP_BYTES and gap > _GAP_RATIO * evidence:
+    if accounting.differ(claimed, evidence):
         return f"the region claims {claimed >> 20} MiB, the driver says {evidence >> 20} MiB"
     return ""
 
