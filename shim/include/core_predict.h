@@ -10,6 +10,7 @@ enum { PREDICT_ENTRIES = 8192 };
 struct prediction {
   uint64_t key;      /* 0 free */
   uint64_t duration; /* ns; 0 unknown */
+  uint32_t measured; /* how often */
   int64_t launched;  /* when the first launch of an unknown one was made; 0 none is under way */
 };
 

@@ -7,7 +7,7 @@
 
 #include "core_limiter.h"
 
-/* Returns when the launch may go on. */
-void wait_admission(struct limiter *limiter, struct launch *launch, CUcontext context);
+/* Returns when the launch may go on, and what time it is then. */
+int64_t wait_admission(struct limiter *limiter, struct launch *launch, CUcontext context);
 
 #endif

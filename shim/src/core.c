@@ -71,8 +71,7 @@ static void before(struct launch *launch, CUstream stream, bool per_thread, uint
   launch->prediction = predict_find(&limiter->predictions, key);
   if (__atomic_load_n(&unlimited, __ATOMIC_RELAXED) && __atomic_exchange_n(&unlimited, 0, __ATOMIC_RELAXED))
     core_bucket_start(&limiter->shared->bucket, core_now());
-  wait_admission(limiter, launch, context);
-  int64_t now = core_now();
+  int64_t now = wait_admission(limiter, launch, context);
   if (limiter_lock(limiter)) {
     int mode = mark_allow();
     if (limiter->pending) segment_reap(limiter, now, false);

@@ -31,6 +31,7 @@ static void set(struct prediction *prediction, int64_t value) {
 
 void predict_learn(struct prediction *prediction, int64_t measured, unsigned weight) {
   int64_t known = predict_duration(prediction);
+  if (prediction->measured < UINT32_MAX) prediction->measured++;
   if (!known) {
     set(prediction, measured);
     return;

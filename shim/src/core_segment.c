@@ -18,7 +18,7 @@ static const int64_t longest_shared = 10 * MILLISECOND;
 static const int64_t reap_interval = 250 * MICROSECOND;
 static const int64_t rebase_interval = SECOND;
 static const int64_t active_time = 100 * MILLISECOND;
-enum { PROBE_ISOLATED = 16, PROBE_DENSE = 4096 };
+enum { PROBE_NEW = 16, PROBE_ISOLATED = 64, PROBE_DENSE = 4096, NEW = 16 }; /* one launch in so many is measured alone */
 
 static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
 
@@ -146,7 +146,7 @@ void segment_before(struct limiter *limiter, struct launch *launch, CUcontext co
     drop_open(limiter, stream);
     /* Another process may have had the card: the time would hold the change of context. */
     bool after_others = now < limiter->contended && launch->duration < longest_shared;
-    bool probe = !known || (!after_others && (launch->duration >= long_launch || chance(stream, &stream->isolated, PROBE_ISOLATED)));
+    bool probe = !known || (!after_others && (launch->duration >= long_launch || chance(stream, &stream->isolated, launch->prediction->measured < NEW ? PROBE_NEW : PROBE_ISOLATED)));
     if (probe && (!launch->overlaps || !known)) measure_alone(limiter, launch, stream, true);
   } else if (!launch->overlaps || !known) {
     bool full = stream->overlaps && stream->open && stream->open->predicted >= segment_length;

@@ -136,12 +136,13 @@ static int64_t hold_unknown(const struct launch *launch, int64_t now) {
   return 0;
 }
 
-void wait_admission(struct limiter *limiter, struct launch *launch, CUcontext context) {
-  int64_t started = 0;
+int64_t wait_admission(struct limiter *limiter, struct launch *launch, CUcontext context) {
+  int64_t started = 0, now;
   for (;;) {
+    now = core_now();
     unsigned percent = limiter_percent(limiter);
     if (!percent) break;
-    int64_t now = core_now(), duration = predict_duration(launch->prediction), growth = duration;
+    int64_t duration = predict_duration(launch->prediction), growth = duration;
     if (limiter->active_streams > 1 && limiter_lock(limiter)) {
       const struct stream *stream = stream_find(limiter, context, launch->stream, launch->per_thread);
       if (stream) growth = segment_growth(limiter, stream, now, duration);
@@ -161,5 +162,6 @@ void wait_admission(struct limiter *limiter, struct launch *launch, CUcontext co
     if (!started) started = now;
     sleep_until(limiter, wake);
   }
-  if (started) core_count_wait(limiter, core_now() - started);
+  if (started) core_count_wait(limiter, now - started);
+  return now;
 }
