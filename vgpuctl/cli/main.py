@@ -7,7 +7,7 @@ import sys
 import time
 import traceback
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.model.reading import Missing
@@ -16,6 +16,7 @@ from vgpuctl.model.reading import Missing
 def main() -> NoReturn:
     """Runs `vgpuctl` with the arguments of the process and exits."""
     _unix_pipe()
+    _standard_streams()
     try:
         from vgpuctl.cli.app import app
 
@@ -32,8 +33,9 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         code = Exit.INTERRUPTED
     except Exception as error:
-        code = _crash(error)
-    sys.stdout.flush()
+        code = Exit.UNKNOWN if _unwritten() else _crash(error)
+    if _unwritten():
+        code = Exit.UNKNOWN
     sys.exit(code)
 
 
@@ -42,7 +44,15 @@ def complain(problem: Problem) -> None:
     from vgpuctl.render.text import clean
 
     for number, line in enumerate(problem.lines()):
-        print(clean(line if number else f"error: {line}"), file=sys.stderr)  # noqa: T201
+        tell(clean(line if number else f"error: {line}"))
+
+
+def tell(line: str) -> None:
+    """One line on stderr. A stderr that takes nothing (a full disk) is no reason to fail."""
+    try:
+        print(line, file=sys.stderr, flush=True)  # noqa: T201
+    except OSError:
+        _discard(sys.stderr)
 
 
 def _unix_pipe() -> None:
@@ -51,6 +61,40 @@ def _unix_pipe() -> None:
 
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+
+
+def _standard_streams() -> None:
+    """Opens the null device for a standard stream that was closed, so that no file or socket takes its number."""
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != number:
+                os.dup2(null, number)
+                os.close(null)
+            setattr(sys, name, open(number, mode, encoding="utf-8", errors="replace", closefd=False))  # noqa: SIM115
+
+
+def unwritten(error: OSError) -> Problem:
+    """The problem of a result that stdout does not take (a full disk); what is left of the result is dropped."""
+    _discard(sys.stdout)
+    return Problem("the result could not be written to the standard output", str(error.strerror or error))
+
+
+def _unwritten() -> bool:
+    """Whether stdout does not take what was written before; it is told once."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        complain(unwritten(error))
+        return True
+    return False
+
+
+def _discard(stream: TextIO) -> None:
+    """Leads a stream that takes nothing to the null device: the interpreter flushes it once more at its end."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, stream.fileno())
+    os.close(null)
 
 
 def _crash(error: Exception) -> int:

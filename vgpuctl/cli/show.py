@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from vgpuctl.cli.main import tell, unwritten
 from vgpuctl.cli.settings import Settings
 from vgpuctl.model.output import Output
 from vgpuctl.render.forms import render
@@ -28,12 +29,15 @@ def show(output: Output, settings: Settings) -> None:
 
 
 def write(text: str) -> None:
-    """Text to stdout; characters that its encoding lacks become `?`."""
+    """Text to stdout; characters that its encoding lacks become `?`. Raises Problem where it takes nothing."""
     encoding = sys.stdout.encoding or "utf-8"
-    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+        sys.stdout.flush()
+    except OSError as error:
+        raise unwritten(error) from None
 
 
 def note(text: str) -> None:
     """A hint, a warning or progress: one line on stderr."""
-    print(clean(text), file=sys.stderr)  # noqa: T201
+    tell(clean(text))
