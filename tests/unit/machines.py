@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from vgpuctl.model import proc, smi
-from vgpuctl.model.card import Library
+from vgpuctl.model.card import Library, Process
 from vgpuctl.model.cdi import CdiSpec
 from vgpuctl.model.facts import Facts
 from vgpuctl.model.host import Host, PciDevice, Security, Space, Stat
 from vgpuctl.model.reading import Reading, known, missing
+from vgpuctl.model.region import RegionFile, parse
 from vgpuctl.model.runtime import Containerd, Handler, Kubelet, Toolkit
+from vgpuctl.model.shim import LIBRARY, LOCKS, MOUNTED, PRELOAD, REGIONS, Locks, Mapped, Program, Shim, ShimFile
 
 CAPTURES = Path(__file__).parent.parent / "data" / "captures"
 CAPTURED: dict[str, Any] = json.loads((CAPTURES / "facts.json").read_text(encoding="utf-8"))
 TEXTS: dict[str, str] = CAPTURED["node"]
 UUID = "GPU-5e1f0c2a-7d34-4b9e-8a61-c0ffee200001"
 GIB = 1 << 30
+POD = "0d1e2f3a-0000-4000-8000-000000000001"
+CONTAINER = f"{REGIONS}/{POD}_train"
 UNREAD: Reading[Any] = missing("permission denied", "/somewhere", denied=True)
 
 
@@ -37,7 +42,39 @@ def healthy() -> Facts:
         now=1_796_093_900.0,
         host=known(_host(), "gpu-1"),
         driver=known(replace(driver, library=library), "NVML"),
-        cards=known(cards, "NVML"),
+        cards=known((replace(cards[0], processes=known(listed("one-8g-50"), "NVML")),), "NVML"),
+        regions=known((region("one-8g-50"),), REGIONS),
+        shim=known(_shim(), "gpu-1"),
+    )
+
+
+def listed(capture: str) -> tuple[Process, ...]:
+    """The processes that NVML listed when a region was captured."""
+    rows = CAPTURED["regions"][capture].get("nvml_processes", ())
+    return tuple(Process(row["pid"], memory=row["bytes"]) for row in rows)
+
+
+def region(capture: str) -> RegionFile:
+    """A captured region as that of a container, its slots judged by the processes that NVML listed."""
+    alive = {process.pid for process in listed(capture)}
+    data = gzip.decompress((CAPTURES / f"{capture}.cache.gz").read_bytes())
+    path = f"{CONTAINER}/{capture}.cache"
+    found = parse(data).with_life(lambda slot: slot.pid in alive)
+    return RegionFile(path, known(found, path), pod=POD, container="train")
+
+
+def _shim() -> Shim:
+    library = ShimFile(LIBRARY, Stat("file", 0o755, inode=77), "x86_64", "2.17", "5e1f" * 16, ours=True)
+    pid = listed("one-8g-50")[0].pid
+    program = Program(pid, POD, known(Mapped(MOUNTED, 77, False), f"/proc/{pid}/maps"))
+    return Shim(
+        used=True,
+        file=known(library, LIBRARY),
+        preload=known(f"{MOUNTED}\n", PRELOAD),
+        machine=known("x86_64", "/bin/sh"),
+        glibc=known("2.36", "/lib/x86_64-linux-gnu/libc.so.6"),
+        programs=known((program,), "/proc/*/maps"),
+        locks=known(Locks(Stat("directory", 0o777), Stat("absent")), LOCKS),
     )
 
 
@@ -89,6 +126,11 @@ def _host() -> Host:
 def with_host(facts: Facts, **changes: Any) -> Facts:
     """The facts with fields of the host changed."""
     return replace(facts, host=known(replace(facts.host.need(), **changes), facts.host.source))
+
+
+def with_shim(facts: Facts, **changes: Any) -> Facts:
+    """The facts with fields of the shim changed."""
+    return replace(facts, shim=known(replace(facts.shim.need(), **changes), facts.shim.source))
 
 
 def with_card(facts: Facts, **changes: Any) -> Facts:

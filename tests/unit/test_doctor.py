@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.machines import UNREAD, healthy, with_card, with_host
+from tests.unit.machines import POD, UNREAD, healthy, with_card, with_host
 from tests.unit.recording import record
 from vgpuctl.checks.check import Check, Evidence, Options, Outcome, Result, Status, Where, run_checks
 from vgpuctl.checks.registry import AREAS, all_checks
-from vgpuctl.model import proc
+from vgpuctl.model import kube, proc
 from vgpuctl.model.doctor import DoctorReport
 from vgpuctl.model.facts import Facts, Part
 from vgpuctl.model.problem import Exit, Problem
@@ -27,7 +27,7 @@ from vgpuctl.render.forms import render
 from vgpuctl.render.terminal import Terminal
 from vgpuctl.tasks.doctor import Diagnosis, choose, count, diagnose, explanation, listing, report, verdict, wait
 
-MACHINE_AREAS = ("host", "driver", "runtime")
+MACHINE_AREAS = ("host", "driver", "runtime", "shim")
 CHECKS = tuple(check for check in all_checks() if check.area in MACHINE_AREAS)
 NO_UVM = {
     "/proc/modules": "nvidia 14299136 - - Live 0xffffffffc0400000 (O)\n",
@@ -49,7 +49,9 @@ def ill() -> Facts:
 
 
 def diagnosis(facts: Facts) -> Diagnosis:
-    outcomes = tuple(run_checks(CHECKS, replace(facts, daemonsets=known((), "/apis/apps/v1/daemonsets")), Options()))
+    pod = kube.Pod(metadata=kube.Metadata(name="train", uid=POD))
+    facts = replace(facts, daemonsets=known((), "/apis/apps/v1/daemonsets"), pods=known((pod,), "/api/v1/pods"))
+    outcomes = tuple(run_checks(CHECKS, facts, Options()))
     return Diagnosis(facts.source, facts.now, outcomes, dict.fromkeys(MACHINE_AREAS, facts.source))
 
 
@@ -93,7 +95,7 @@ def test_other_forms(form: str, golden: Callable[[str, str], None]) -> None:
 def test_the_last_line_counts() -> None:
     for form in ("table", "wide", "short"):
         assert printed(healthy(), form, Terminal(80)).splitlines()[-1] == (
-            "20 passed, 0 warnings, 0 failed, 0 unknown, 2 skipped"
+            "29 passed, 0 warnings, 0 failed, 0 unknown, 2 skipped"
         )
 
 

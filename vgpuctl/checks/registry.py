@@ -23,6 +23,12 @@ AREAS = (
     Area("host", "Host", "the machine: card, device nodes, kernel modules, space", ("host",)),
     Area("driver", "Driver", "the NVIDIA driver and what it says of its cards", ("driver", "cards")),
     Area("runtime", "Container runtime", "how containers get at the cards", ("runtime", "cdi")),
+    Area(
+        "shim",
+        "Library",
+        "the preloaded library that keeps containers within their share",
+        ("shim", "regions", "limits"),
+    ),
     Area("cluster", "Cluster", "the API server, our rights, the GPU nodes", ("cluster",)),
     Area("plugin", "Device plugin", "what it registered, what the nodes offer", ("plugin", "placing")),
     Area("volcano", "Volcano", "the scheduler, what it reads, its queues", ("scheduler", "deviceshare", "queues")),

@@ -24,8 +24,8 @@ MOUNTED = "/usr/local/vgpu/libvgpu.so"
 LOCKS = "/tmp/vgpulock"
 LOCK = f"{LOCKS}/lock"
 """The file that upstream's library makes while a process starts, and waits for if it is there."""
-UPSTREAM_GLIBC = "2.17"
-"""The oldest glibc that a library must run with to work in every image."""
+OLDEST_GLIBC = "2.17"
+"""A library that needs no newer symbols works in every image."""
 
 _NOT_READ = "not read"
 _MACHINES = {0x3E: "x86_64", 0xB7: "aarch64"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -61,10 +61,13 @@ def recorded_regions(folder: str, files: Files) -> Reading[tuple[RegionFile, ...
     found = []
     for name in names.value[:_DIRECTORIES]:
         pod, _, container = name.partition("_")
-        for file in _region_names(files.list(f"{folder}/{name}").value or ()):
+        inside = files.list(f"{folder}/{name}").value or ()
+        for file in _region_names(inside):
             path = f"{folder}/{name}/{file}"
-            region, core = _recorded(files, path, parse), _recorded(files, f"{path}{layout.CORE_SUFFIX}", parse_core)
-            found.append(RegionFile(path, region, core, pod, container))
+            row = RegionFile(path, _recorded(files, path, parse), pod=pod, container=container)
+            if f"{file}{layout.CORE_SUFFIX}" in inside:
+                row = replace(row, core=_recorded(files, f"{path}{layout.CORE_SUFFIX}", parse_core))
+            found.append(row)
     return known(tuple(found), folder)
 
 

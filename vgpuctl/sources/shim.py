@@ -60,7 +60,7 @@ def read_shim(files: Files) -> Shim:
 
 
 def _file(files: Files) -> Reading[ShimFile]:
-    stat = files.stat(LIBRARY)
+    stat = files.stat(LIBRARY, follow=True)
     if stat.value is None:
         return stat.lost()
     if not stat.value.exists:

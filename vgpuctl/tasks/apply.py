@@ -143,7 +143,12 @@ def _run(cluster: Writer, group: Group, conduct: Conduct, history: History, outc
             fresh.add(step.target.name)
         outcome.changes.changes.append(changed(step, _action(step)))
         if not conduct.dry_run:
-            history.add(step, str(((after or step.before or {}).get("metadata") or {}).get("uid", "")))
+            history.add(step, _uid(after or step.before))
+
+
+def _uid(found: Any) -> str:
+    """Of an object; "" for files and commands."""
+    return str((found.get("metadata") or {}).get("uid", "")) if isinstance(found, dict) else ""
 
 
 def _send(cluster: Writer, change: Change, conduct: Conduct) -> dict[str, Any]:
