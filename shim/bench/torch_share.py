@@ -4,8 +4,8 @@
     python3 torch_share.py [--seconds S] [WORKLOAD...]
 
 Workloads: train, train-graph, infer, infer-graph, gemm, copy. Without a limit in force it gives the speed that the
-limited runs are compared with. time_share is the union of the kernels' intervals, from PyTorch's profiler, over wall time
-in the run itself; that of an unlimited run tells how much of the time the program wants the card at all.
+limited runs are compared with. time_share is the union of the kernels' intervals, from PyTorch's profiler, over wall
+time in the run itself; that of an unlimited run tells how much of the time the program wants the card at all.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-/* Marks: timed events in the program's streams. Never in a capturing one: who calls has made sure. */
+/* Marks: timed events in the program's streams, never in a capturing one. */
 #ifndef VGPU_CORE_MARK_H
 #define VGPU_CORE_MARK_H
 
 #include "core_limiter.h"
 
-/* Puts a mark into a stream; NULL if the driver refuses. */
+/* Puts a mark into a stream; NULL if it is capturing, another thread's or another context's, or the driver refuses. */
 struct mark *mark_record(struct limiter *limiter, struct stream *stream);
 
 void mark_release(struct mark *mark);

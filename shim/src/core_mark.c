@@ -5,11 +5,22 @@
 #include "graph.h"
 #include "log.h"
 
+#include <pthread.h>
 #include <stdlib.h>
+
+/* The default streams have one name in all contexts and threads; an event in a capturing stream would become part of the
+   graph, and a question about it would break the capture. */
+static bool reachable(const struct stream *stream) {
+  CUcontext context;
+  if (stream->thread && stream->thread != (uint64_t)(uintptr_t)pthread_self()) return false;
+  if (NEXT(cuCtxGetCurrent)(&context) != CUDA_SUCCESS || context != stream->context) return false;
+  int status = 0;
+  return !graph_captures() || (NEXT(cuStreamIsCapturing)(stream->handle, &status) == CUDA_SUCCESS && !status);
+}
 
 struct mark *mark_record(struct limiter *limiter, struct stream *stream) {
   struct timeline *timeline = stream->timeline;
-  if (!timeline) return NULL;
+  if (!timeline || !reachable(stream)) return NULL;
   struct mark *mark = timeline->free;
   CUresult result = CUDA_SUCCESS;
   if (mark) {
@@ -51,7 +62,7 @@ int64_t mark_between(const struct mark *from, const struct mark *to) {
   return (int64_t)((double)milliseconds * MILLISECOND);
 }
 
-bool mark_stream_idle(const struct stream *stream) { return NEXT(cuStreamQuery)(stream->handle) == CUDA_SUCCESS; }
+bool mark_stream_idle(const struct stream *stream) { return reachable(stream) && NEXT(cuStreamQuery)(stream->handle) == CUDA_SUCCESS; }
 
 int mark_allow(void) {
   int mode = CU_STREAM_CAPTURE_MODE_RELAXED;

@@ -4,6 +4,7 @@
 #include "card.h"
 #include "claim.h"
 #include "core.h"
+#include "core_boundary.h"
 #include "driver.h"
 #include "measure.h"
 #include "settings.h"
@@ -206,34 +207,37 @@ CUresult cuDeviceGraphMemTrim(CUdevice device) {
   return result;
 }
 
-static void capture_begins(void) { __atomic_store_n(&captures, 1, __ATOMIC_RELAXED); }
+static void capture_begins(CUstream stream, bool per_thread) {
+  core_boundary(stream, per_thread);
+  __atomic_store_n(&captures, 1, __ATOMIC_RELAXED);
+}
 
 CUresult cuStreamBeginCapture(CUstream stream) {
-  capture_begins();
+  capture_begins(stream, false);
   return NEXT(cuStreamBeginCapture)(stream);
 }
 
 CUresult cuStreamBeginCapture_ptsz(CUstream stream) {
-  capture_begins();
+  capture_begins(stream, true);
   return NEXT(cuStreamBeginCapture_ptsz)(stream);
 }
 
 CUresult cuStreamBeginCapture_v2(CUstream stream, int mode) {
-  capture_begins();
+  capture_begins(stream, false);
   return NEXT(cuStreamBeginCapture_v2)(stream, mode);
 }
 
 CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream, int mode) {
-  capture_begins();
+  capture_begins(stream, true);
   return NEXT(cuStreamBeginCapture_v2_ptsz)(stream, mode);
 }
 
 CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode *nodes, const void *edges, size_t count, int mode) {
-  capture_begins();
+  capture_begins(stream, false);
   return NEXT(cuStreamBeginCaptureToGraph)(stream, graph, nodes, edges, count, mode);
 }
 
 CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph, const CUgraphNode *nodes, const void *edges, size_t count, int mode) {
-  capture_begins();
+  capture_begins(stream, true);
   return NEXT(cuStreamBeginCaptureToGraph_ptsz)(stream, graph, nodes, edges, count, mode);
 }
