@@ -24,6 +24,7 @@ demo: $(VENV)/run.stamp ## Show top and doctor: on the real card and cluster if 
 	@$(BIN)/python -m tools.demo
 
 test: $(VENV)/dev.stamp ## Run every test (builds the test bench the first time)
+	-$(BIN)/python -m tests.cluster build
 	$(BIN)/python -m pytest
 
 check: $(VENV)/dev.stamp ## Lint, types, layers, freshness of generated files
