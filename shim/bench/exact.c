@@ -1,5 +1,6 @@
 /* Fills a card through one allocation call, in steps of one size, until it is refused; prints one JSON object.
-     exact API STEP      API: alloc managed pitch array vmm async */
+     exact API STEP [together]      API: alloc managed pitch array vmm async
+   together: says "ready" with its context made, and "full" when refused, and goes on when it reads a line. */
 #include "gpu.h"
 
 struct properties {
@@ -71,16 +72,25 @@ static uint64_t nvml_own(uint64_t *total, uint64_t *used) {
   return own;
 }
 
+/* Where all processes of a group must have come before any goes on. */
+static void meet(const char *where) {
+  printf("%s\n", where);
+  fflush(stdout);
+  for (int c = 0; c != '\n' && c != EOF;) c = getchar();
+}
+
 int main(int count, char **words) {
   const struct api *api = NULL;
-  for (size_t i = 0; count == 3 && i < sizeof apis / sizeof apis[0]; i++)
+  int together = count == 4 && strcmp(words[3], "together") == 0;
+  for (size_t i = 0; (count == 3 || together) && i < sizeof apis / sizeof apis[0]; i++)
     if (strcmp(apis[i].name, words[1]) == 0) api = &apis[i];
-  step = count == 3 ? strtoull(words[2], NULL, 10) : 0;
+  step = api ? strtoull(words[2], NULL, 10) : 0;
   if (!api || !step) {
-    fprintf(stderr, "usage: exact alloc|managed|pitch|array|vmm|async STEP\n");
+    fprintf(stderr, "usage: exact alloc|managed|pitch|array|vmm|async STEP [together]\n");
     return 2;
   }
   start_device(0);
+  if (together) meet("ready");
   memory_info = CU(int, cuMemGetInfo_v2, size_t *, size_t *);
   size_t free_before, free_full, free_after, total, device_total;
   uint64_t nvml_total = 0, nvml_used = 0, own_before, own_full;
@@ -93,8 +103,10 @@ int main(int count, char **words) {
   uint64_t start = now_ns();
   while (taken < room && !(refused = api->take(&held[taken]))) taken++;
   uint64_t filled = now_ns();
+  if (together) meet("full");
   check(memory_info(&free_full, &total), "cuMemGetInfo");
   own_full = nvml_own(&nvml_total, &nvml_used);
+  if (together) meet("seen");
   for (size_t i = 0; i < taken; i++) check(api->give(held[i]), "free");
   check(CU(int, cuCtxSynchronize, void)(), "cuCtxSynchronize");
   check(memory_info(&free_after, &total), "cuMemGetInfo");
