@@ -42,7 +42,7 @@ def built() -> None:
     make(SHIM / "tests")
     if "VGPU_LIBRARY" not in os.environ:
         make(SHIM, "release")
-        os.environ["VGPU_LIBRARY"] = str(keep(BUILD / "x86_64" / "libvgpu.so"))
+        os.environ["VGPU_LIBRARY"] = str(keep(BUILD / "x86_64" / "release" / "libvgpu.so"))
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ def tool(*command: object) -> str:
 
 
 def built(architecture: str) -> Path:
-    path = BUILD / architecture / "libvgpu.so"
+    path = BUILD / architecture / "release" / "libvgpu.so"
     if not path.exists():
         pytest.skip(f"{path} was not built")
     return path
