@@ -56,7 +56,8 @@ struct stream {
   bool used, overlaps; /* overlaps: launches that may begin before the one before them ends were seen */
   struct timeline *timeline;
   int64_t finish; /* when the launches so far are expected to be done */
-  struct segment *open, *first, *last; /* first to last: closed, not yet measured */
+  struct segment *_Atomic open;
+  struct segment *first, *last; /* first to last: closed, not yet measured */
   unsigned isolated, dense; /* launches since the last measurement of a single one */
   uint64_t random;
 };
@@ -68,16 +69,16 @@ struct limiter {
   struct predictions predictions;
   struct timeline timelines[MAX_TIMELINES];
   struct stream streams[MAX_STREAMS];
-  int stream_high, active_streams;
+  _Atomic int stream_high, active_streams;
   struct segment segments[MAX_SEGMENTS], *free_segments;
-  int pending;       /* closed segments not yet measured */
-  int64_t horizon;   /* the last of all streams' finish */
+  _Atomic int pending;       /* closed segments not yet measured */
+  _Atomic int64_t horizon;   /* the last of all streams' finish */
   int64_t next_reap;
   int blocked;       /* launches are held back until there is credit again */
-  int waiter;        /* place in the card's queue + 1 */
-  int64_t contended; /* until when other processes of the container are taken to want the card too */
-  int64_t overshoot; /* by which sleeps last too long, ns */
-  bool deaf;         /* the driver gives no events */
+  _Atomic int waiter;        /* place in the card's queue + 1 */
+  _Atomic int64_t contended; /* until when other processes of the container are taken to want the card too */
+  _Atomic int64_t overshoot; /* by which sleeps last too long, ns */
+  _Atomic bool deaf;         /* the driver gives no events */
   int64_t published, tenth_time[SHARE_TENTHS], second_time[SHARE_SECONDS];
   uint64_t tenth_busy[SHARE_TENTHS], second_busy[SHARE_SECONDS], own_busy[2];
   int64_t own_time;
