@@ -8,9 +8,9 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,6 +34,20 @@ while (code := cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(64 << 2
     taken += 1
 print(count.value, total.value >> 20, taken, code, flush=True)
 time.sleep(float(sys.argv[1]) if len(sys.argv) > 1 else 0)
+"""
+
+NAME = """
+import ctypes, sys, time
+cuda, nvml = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL("libnvidia-ml.so.1")
+cuda.cuInit(0); nvml.nvmlInit_v2()
+context = ctypes.c_void_p(); assert cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0) == 0
+name, version = ctypes.create_string_buffer(96), ctypes.create_string_buffer(96)
+cuda.cuDeviceGetName(name, 96, 0); nvml.nvmlSystemGetDriverVersion(version, 96)
+major, minor = ctypes.c_int(), ctypes.c_int()
+cuda.cuDeviceGetAttribute(ctypes.byref(major), 75, 0); cuda.cuDeviceGetAttribute(ctypes.byref(minor), 76, 0)
+print("ready", flush=True)
+print(name.value.decode(), version.value.decode(), f"{major.value}.{minor.value}", flush=True)
+time.sleep(60)
 """
 
 
@@ -165,16 +179,59 @@ def test_the_state_is_there_while_the_program_runs_and_gone_after(
     assert not run.folder.exists()
 
 
-def test_top_shows_what_runs(start: Start, place: dict[str, str]) -> None:
-    process = start("--memory", "1Gi", "--simulate", "1xT4-16GB", "--", sys.executable, "-c", FILL, "60")
+def _hold(start: Start, simulate: str, memory: str, *program: str) -> subprocess.Popen[str]:
+    """Starts a program and waits until it has filled its limit."""
+    words = program or (sys.executable, "-c", FILL, "60")
+    process = start("--memory", memory, "--simulate", simulate, "--", *words)
     assert process.stdout is not None
-    process.stdout.readline()
-    top = [sys.executable, "-m", "vgpuctl", "top", "--once", "--local", "-o", "json"]
-    deadline = time.monotonic() + 20
-    done = subprocess.run(top, cwd=ROOT, env=place, capture_output=True, text=True, check=False, timeout=deadline)
-    rows = json.loads(done.stdout)["rows"]
-    limits = [row["memoryLimit"] for row in rows if row["level"] == "vgpu"]
-    assert limits == [1 << 30], done.stdout + done.stderr
+    assert process.stdout.readline()
+    return process
+
+
+def _shown(place: dict[str, str], *arguments: str) -> dict[str, Any]:
+    """What a command prints as JSON."""
+    words = [sys.executable, "-m", "vgpuctl", *arguments, "-o", "json"]
+    done = subprocess.run(words, cwd=ROOT, env=place, capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def _rows(place: dict[str, str], level: str) -> list[dict[str, Any]]:
+    return [row for row in _shown(place, "top", "--once", "--local")["rows"] if row["level"] == level]
+
+
+def test_top_shows_what_runs(start: Start, place: dict[str, str]) -> None:
+    _hold(start, "1xT4-16GB", "1Gi")
+    assert [row["memoryLimit"] for row in _rows(place, "vgpu")] == [1 << 30]
+
+
+def test_top_shows_the_simulated_card(start: Start, place: dict[str, str]) -> None:
+    process = _hold(start, "1xP40-24GB", "4Gi", sys.executable, "-c", NAME)
+    assert process.stdout is not None
+    (card,) = _rows(place, "card")
+    assert "P40" in card["model"]
+    assert card["memoryTotal"] == 24576 << 20
+    (vgpu,) = _rows(place, "vgpu")
+    assert (vgpu["memoryLimit"], vgpu["uuid"]) == (4 << 30, card["uuid"])
+    assert process.stdout.readline() == "Tesla P40 580.159.04 6.1\n"
+
+
+def test_top_shows_two_programs_on_one_simulated_card(start: Start, place: dict[str, str]) -> None:
+    processes = [_hold(start, "1xT4-16GB", memory) for memory in ("1Gi", "2Gi")]
+    vgpus = _rows(place, "vgpu")
+    assert sorted(row["memoryLimit"] for row in vgpus) == [1 << 30, 2 << 30]
+    (card,) = _rows(place, "card")
+    assert {row["uuid"] for row in vgpus} == {card["uuid"]}
+    assert {row["pid"] for row in _rows(place, "process")} == {process.pid for process in processes}
+    assert card["memoryUsed"] >= sum(row["memoryUsed"] for row in vgpus) > 2 << 30
+
+
+def test_doctor_looks_at_what_runs(start: Start, place: dict[str, str]) -> None:
+    _hold(start, "1xT4-16GB", "1Gi")
+    results = _shown({**place, "KUBECONFIG": ""}, "doctor", "--local", "--only", "shim")["results"]
+    passed = {result["check"] for result in results if result["status"] == "pass"}
+    assert {"region-format", "region-counters", "region-slots", "limit-held", "accounting-gap"} <= passed, results
 
 
 def test_a_place_that_others_can_write_is_refused(start: Start, place: dict[str, str]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -76,11 +76,12 @@ def real_regions(environment: Mapping[str, str]) -> tuple[RegionFile, ...]:
 
 
 def regions(programs: tuple[runs.Run, ...]) -> tuple[RegionFile, ...]:
-    """The regions of some runs, each titled by its command."""
+    """The regions of some runs, each titled by its process and its command."""
     processes = read_processes(_PROC) if programs else None
-    return tuple(region_file(run.region, processes, container=_title(run.state.command)) for run in programs)
+    return tuple(region_file(run.region, processes, container=_title(run)) for run in programs)
 
 
-def _title(command: Sequence[str]) -> str:
+def _title(run: runs.Run) -> str:
+    command = run.state.command
     words = " ".join([Path(command[0]).name, *command[1:]]).split()
-    return f"run {' '.join(words)}"[:_TITLE].rstrip()
+    return f"run {run.state.pid} {' '.join(words)}"[:_TITLE].rstrip()

@@ -83,7 +83,8 @@ def patients(sources: Sequence[Source]) -> tuple[list[Source], list[Machine]]:
 
 
 def diagnose(sources: Sequence[Source], checks: Sequence[Check], options: Options) -> Diagnosis:
-    """Runs the checks: those about a machine once for each machine, the others once.
+    """Runs the checks: those about a machine once for each machine, the others once. Of the machines that `vgpuctl run
+    --simulate` made, the regions are looked at.
 
     A machine without a GPU beside a cluster is left alone: it is where the administrator sits.
     """
@@ -94,15 +95,19 @@ def diagnose(sources: Sequence[Source], checks: Sequence[Check], options: Option
     facts = load(pool, [part for part in parts if part not in Machine.parts])
     held = frozenset(part for source in pool for part in source.parts) - Machine.parts
     outcomes: list[Outcome] = []
+    names = [machine.name for machine in machines]
     for machine in machines:
         mine = [check for check in checks if _about_machine(check)]
         seen = _with_machine(facts, machine, parts)
         outcomes += _run(mine, seen, options, held | machine.parts)
+        for made_up in machine.simulated():
+            regions = [check for check in mine if Part.REGIONS in check.needs]
+            outcomes += _run(regions, _with_machine(facts, made_up, parts), options, held | made_up.parts)
+            names.append(made_up.name)
     rest = [check for check in checks if not machines or not _about_machine(check)]
     outcomes += _run(rest, facts, options, held)
     order = {check.id: number for number, check in enumerate(checks)}
     unique = {_key(outcome): outcome for outcome in sorted(outcomes, key=lambda outcome: order[outcome.check.id])}
-    names = [machine.name for machine in machines]
     reads = {area.id: _reads(area.id, checks, pool, names) for area in AREAS}
     source = ", ".join([*(source.name for source in pool), *names])
     return Diagnosis(source, facts.now or time.time(), tuple(unique.values()), reads)
@@ -210,7 +215,7 @@ def _about_machine(check: Check) -> bool:
     return bool(Machine.parts & {*check.needs, *check.also})
 
 
-def _with_machine(facts: Facts, machine: Machine, parts: Sequence[Part]) -> Facts:
+def _with_machine(facts: Facts, machine: Source, parts: Sequence[Part]) -> Facts:
     for part in dict.fromkeys(parts):
         if part in machine.parts:
             facts = facts.with_part(part, machine.read(part))
