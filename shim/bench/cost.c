@@ -20,9 +20,10 @@ enum { MAX_UNITS = 20000, LIVE = 2000, SIZE = 1 << 20, DRAWS = 1000, DEPTH = 120
 /* Work by a count. The name lets a simulated card take the count for nanoseconds. */
 static const char work_kernel[] =
     ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry work_ns(.param .u64 count)\n{\n"
-    ".reg .pred %p;\n.reg .u64 %n;\n.reg .f32 %a;\nld.param.u64 %n, [count];\nmov.f32 %a, 0f3F800001;\n"
-    "again:\nfma.rn.f32 %a, %a, %a, 0f33000000;\nfma.rn.f32 %a, %a, %a, 0f33000000;\nsub.u64 %n, %n, 1;\nsetp.ne.u64 %p, %n, 0;\n"
-    "@%p bra again;\nsetp.eq.f32 %p, %a, 0f7F7FFFFF;\n@%p trap;\nret;\n}\n";
+    ".reg .pred %p;\n.reg .u64 %n;\n.reg .f32 %a, %b, %c;\nld.param.u64 %n, [count];\n"
+    "mov.f32 %a, 0f3F800001;\nmov.f32 %b, 0f3F7FFFFF;\nmov.f32 %c, 0f33000000;\n"
+    "again:\nfma.rn.f32 %a, %a, %b, %c;\nfma.rn.f32 %a, %a, %b, %c;\nsub.u64 %n, %n, 1;\nsetp.ne.u64 %p, %n, 0;\n@%p bra again;\n"
+    "setp.eq.f32 %p, %a, 0f7F7FFFFF;\n@%p trap;\nret;\n}\n";
 
 typedef int launch_function(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
 
