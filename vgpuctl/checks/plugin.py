@@ -41,8 +41,6 @@ _LOG_SIGNS = (
         "is the NVIDIA runtime the node's default runtime, and the driver loaded?",
     ),
 )
-_HANDSHAKE_FROM = VersionNumber("1.12.1")
-"""The pinned plugin's successors write no handshake any more."""
 
 
 def rollout(facts: Facts, options: Options) -> Iterator[Result]:

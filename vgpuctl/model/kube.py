@@ -45,7 +45,6 @@ class Condition(Struct, frozen=True):
     status: str = ""
     reason: str = ""
     message: str = ""
-    last_transition_time: str | None = None
 
 
 class Taint(Struct, frozen=True):
@@ -62,9 +61,6 @@ class NodeSpec(Struct, frozen=True):
 class NodeInfo(Struct, frozen=True):
     kubelet_version: str = ""
     container_runtime_version: str = ""
-    kernel_version: str = ""
-    os_image: str = ""
-    architecture: str = ""
 
 
 class NodeStatus(Struct, frozen=True):
@@ -113,7 +109,6 @@ class Container(Struct, frozen=True):
 
 class HostPath(Struct, frozen=True):
     path: str = ""
-    type: str | None = None
 
 
 class Volume(Struct, frozen=True):
@@ -127,8 +122,6 @@ class PodSpec(Struct, frozen=True):
     scheduler_name: str = ""
     runtime_class_name: str | None = None
     priority_class_name: str = ""
-    service_account_name: str = ""
-    node_selector: dict[str, str] | None = None
     containers: list[Container] = []
     init_containers: list[Container] | None = None
     volumes: list[Volume] | None = None
@@ -136,19 +129,13 @@ class PodSpec(Struct, frozen=True):
 
 class ContainerState(Struct, frozen=True):
     reason: str = ""
-    message: str = ""
     started_at: str | None = None
-    exit_code: int | None = None
 
 
 class ContainerStatus(Struct, frozen=True):
     name: str = ""
-    ready: bool = False
     restart_count: int = 0
-    image: str = ""
-    container_id: str = msgspec.field(name="containerID", default="")
     state: dict[str, ContainerState | None] | None = None
-    last_state: dict[str, ContainerState | None] | None = None
 
 
 class PodStatus(Struct, frozen=True):
@@ -181,8 +168,6 @@ class ManagedMetadata(Metadata, frozen=True):
 class ConfigMap(Struct, frozen=True):
     metadata: ManagedMetadata = ManagedMetadata()
     data: dict[str, str] | None = None
-    binary_data: dict[str, str] | None = None
-    immutable: bool | None = None
 
 
 class Namespace(Struct, frozen=True):
@@ -241,7 +226,6 @@ class Queue(Struct, frozen=True):
 
 class PodGroupSpec(Struct, frozen=True):
     queue: str = ""
-    min_member: int = 0
 
 
 class PodGroupStatus(Struct, frozen=True):
@@ -261,17 +245,12 @@ class PodTemplate(Struct, frozen=True):
 
 
 class WorkloadSpec(Struct, frozen=True):
-    replicas: int | None = None
     template: PodTemplate = PodTemplate()
 
 
 class WorkloadStatus(Struct, frozen=True):
-    replicas: int = 0
-    ready_replicas: int = 0
     desired_number_scheduled: int = 0
     number_ready: int = 0
-    updated_number_scheduled: int = 0
-    number_available: int = 0
 
 
 class Workload(Struct, frozen=True):
@@ -306,10 +285,3 @@ class RuntimeClass(Struct, frozen=True):
 class WebhookConfiguration(Struct, frozen=True):
     metadata: Metadata = Metadata()
     webhooks: list[dict[str, Any]] | None = None
-
-
-class List(Struct, frozen=True):
-    """A page of a list: the items undecoded, and where the next page begins."""
-
-    items: list[msgspec.Raw] = []
-    metadata: dict[str, Any] | None = None

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 from vgpuctl.model.output import Output
 from vgpuctl.render.grid import lines, plain
 from vgpuctl.render.terminal import Terminal
-from vgpuctl.render.text import clean
-from vgpuctl.render.view import Cell, View, view_of
+from vgpuctl.render.view import View, view_of
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.text import Text
 
 STYLES = {"good": "green", "info": "cyan", "warn": "yellow", "bad": "bold red", "dim": "dim", "strong": "bold"}
 _UNLIMITED = 10_000
@@ -69,10 +67,3 @@ def console(terminal: Terminal) -> Console:
         legacy_windows=False,
         _environ={},
     )
-
-
-def styled(cell: str | Cell) -> Text:
-    """A cell as rich text: cleaned, never parsed as markup."""
-    from rich.text import Text
-
-    return Text(clean(cell), "") if isinstance(cell, str) else Text(clean(cell.text), cell.style)

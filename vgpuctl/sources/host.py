@@ -6,7 +6,7 @@ Every field of `Host` is read on its own; what cannot be read is a missing Readi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import TypeVar
 
@@ -21,7 +21,6 @@ from vgpuctl.sources import runtime
 from vgpuctl.sources.files import Files
 
 _NVIDIA = 0x10DE
-_KERNEL_LOG = 4 << 20
 _PROCESSES = 40_000
 _COMMAND_LINE = 16_384
 _VERSION = re.compile(r"\d{3}\.\d+(?:\.\d+)?")
@@ -45,7 +44,6 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
 """Commands that only read, by the name that a bundle files their output under."""
 
 T = TypeVar("T")
-U = TypeVar("U")
 
 
 def read_host(files: Files) -> Host:
@@ -236,8 +234,3 @@ def _sockets(files: Files, kubelet: Reading[Kubelet]) -> Reading[tuple[Sockets, 
     if not found:
         return missing("no directory of device plugin sockets is here", f"{_SOCKET_ROOTS[0]}/device-plugins")
     return known(tuple(found), f"{PurePosixPath(found[0].path)}")
-
-
-def names_of(commands: Sequence[Sequence[str]]) -> frozenset[str]:
-    """The base names of the programs that run."""
-    return frozenset(PurePosixPath(line[0]).name for line in commands if line and line[0])

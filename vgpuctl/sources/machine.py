@@ -149,8 +149,3 @@ def _not_recorded(files: RecordedFiles) -> frozenset[Part]:
     if not any(files.stat(path).known for path in (LIBRARY, PRELOAD, REGIONS, LOCKS)):
         lacks.add(Part.SHIM)
     return frozenset(lacks)
-
-
-def machine(root: str = "") -> tuple[Machine, ...]:
-    """This machine as the only source of a command."""
-    return (Machine.local(root),)

@@ -83,8 +83,3 @@ FOREIGN_RESOURCES: Final = {
 """Resources of other products for NVIDIA cards → what of ours comes nearest."""
 
 FOREIGN_PREFIXES: Final = ("nvidia.com/mig-",)
-
-
-def whole_card(resource: str) -> bool:
-    """A resource of NVIDIA's own plugin, which may well serve another part of the cluster."""
-    return resource in ("nvidia.com/gpu", "nvidia.com/gpu.shared") or resource.startswith(FOREIGN_PREFIXES)

@@ -18,11 +18,6 @@ class Filter:
     pods: frozenset[tuple[str, str]] | None = None
     text: str = ""
 
-    @property
-    def of_pods(self) -> bool:
-        """Whether some vGPUs are left out, so that rows of nodes and cards stand for a part only."""
-        return bool(self.namespaces or self.queues or self.text or self.pods is not None)
-
     def takes(self, row: Row) -> bool:
         """Whether a vGPU, or an empty card or node, is shown."""
         if self.nodes and row.node not in self.nodes:

@@ -30,15 +30,11 @@ class Cause(msgspec.Struct, frozen=True):
     field: str = ""
 
 
-class Details(msgspec.Struct, frozen=True, rename="camel"):
+class Details(msgspec.Struct, frozen=True):
+    """The object that a Status is about, and the reasons."""
+
     name: str = ""
-    kind: str = ""
     causes: list[Cause] | None = None
-    retry_after_seconds: int = 0
-
-
-class ListMeta(msgspec.Struct, frozen=True):
-    continue_: str = msgspec.field(name="continue", default="")
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -46,9 +42,7 @@ class Status(msgspec.Struct, frozen=True):
 
     message: str = ""
     reason: str = ""
-    code: int = 0
     details: Details | None = None
-    metadata: ListMeta | None = None
 
 
 def status_of(body: bytes) -> Status | None:
