@@ -103,6 +103,13 @@ struct limiter *limiter_current(CUcontext *context);
 struct limiter *limiter_known(int card);
 void limiter_forget_context(CUcontext context);
 
+/* Percent that the region asks for, 1 to 99; 0: no limit. The region's policy counts, not this process's environment. */
+static inline unsigned core_limit(const struct region *region, int card) {
+  uint64_t percent = __atomic_load_n(&region->file->sm_limit[card], __ATOMIC_RELAXED);
+  if (__builtin_expect(percent - 1 >= 99, 1)) return 0;
+  return __atomic_load_n(&region->header->policy, __ATOMIC_RELAXED) == CORE_POLICY_DISABLE ? 0 : (unsigned)percent;
+}
+
 /* Percent in force, 1 to 99; 0: not limited. */
 unsigned limiter_percent(const struct limiter *limiter);
 

@@ -10,7 +10,10 @@ void core_charge(struct limiter *limiter, int64_t now, int64_t busy);
 /* Counts a launch that was held back. */
 void core_count_wait(struct limiter *limiter, int64_t waited);
 
-/* Writes the limit in force and the shares, at most ten times a second. */
+/* Writes the limits in force. */
+void core_publish_limits(const struct region *region);
+
+/* Writes the shares, at most ten times a second. */
 void core_publish(struct limiter *limiter, int64_t now);
 
 #endif

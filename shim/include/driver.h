@@ -51,7 +51,6 @@ bool driver_has(enum function_id id);
 int driver_hook_named(const char *name);
 int driver_hook_at(const void *address);
 void *driver_hook(int id);
-bool driver_hook_launches(int id);
 
 /* Whether an object is the CUDA driver or NVML. */
 bool driver_is(const struct elf_object *object);

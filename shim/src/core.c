@@ -24,6 +24,7 @@ static void note_time(const struct region *region) {
   __atomic_store_n(&last, now, __ATOMIC_RELAXED);
   __atomic_store_n(&region->file->last_kernel_time, (uint64_t)now, __ATOMIC_RELAXED);
   __atomic_store_n(&region->file->recent_kernel, 2, __ATOMIC_RELAXED);
+  core_publish_limits(region);
   int64_t count = __atomic_exchange_n(&uncounted, 0, __ATOMIC_RELAXED);
   int card = count ? card_current() : CARD_NONE;
   if (card != CARD_NONE) __atomic_fetch_add(&region->cards[card].launches, (uint64_t)count, __ATOMIC_RELAXED);
@@ -42,7 +43,7 @@ static inline bool passes(void) {
   note_time(region);
   int cards = region_cards(region);
   for (int i = 0; i < cards; i++)
-    if (__atomic_load_n(&region->file->sm_limit[i], __ATOMIC_RELAXED) - 1 < 99) return settings_get()->policy == CORE_POLICY_DISABLE;
+    if (core_limit(region, i)) return false;
   __atomic_store_n(&uncounted, uncounted + 1, __ATOMIC_RELAXED);
   if (!__atomic_load_n(&unlimited, __ATOMIC_RELAXED)) __atomic_store_n(&unlimited, 1, __ATOMIC_RELAXED);
   return true;

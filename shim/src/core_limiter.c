@@ -58,8 +58,7 @@ void limiter_forget_context(CUcontext context) {
 }
 
 unsigned limiter_percent(const struct limiter *limiter) {
-  uint64_t percent = __atomic_load_n(&limiter->region->file->sm_limit[limiter->card], __ATOMIC_RELAXED);
-  return percent - 1 < 99 && !limiter->deaf ? (unsigned)percent : 0;
+  return limiter->deaf ? 0 : core_limit(limiter->region, limiter->card);
 }
 
 static inline void relax(void) {

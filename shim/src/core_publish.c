@@ -37,13 +37,19 @@ static uint64_t share(const int64_t *times, const uint64_t *busy, int size, int 
   return parts > 1000000 ? 1000000 : parts;
 }
 
+void core_publish_limits(const struct region *region) {
+  for (int card = 0; card < region_cards(region); card++) {
+    const struct limiter *limiter = limiter_known(card);
+    unsigned percent = limiter ? limiter_percent(limiter) : core_limit(region, card);
+    __atomic_store_n(&region->cards[card].core_limit, percent ? percent : 100, __ATOMIC_RELAXED);
+  }
+}
+
 void core_publish(struct limiter *limiter, int64_t now) {
   if (now - limiter->published < interval) return;
   limiter->published = now;
   struct core_card *card = limiter->shared;
   uint64_t busy = __atomic_load_n(&card->busy_time, __ATOMIC_RELAXED);
-  unsigned percent = limiter_percent(limiter);
-  __atomic_store_n(&card->core_limit, percent ? percent : 100, __ATOMIC_RELAXED);
   __atomic_store_n(&card->share_1s, share(limiter->tenth_time, limiter->tenth_busy, SHARE_TENTHS, limiter->tenths, now, busy, SECOND), __ATOMIC_RELAXED);
   __atomic_store_n(&card->share_60s, share(limiter->second_time, limiter->second_busy, SHARE_SECONDS, limiter->seconds, now, busy, 60ll * SECOND),
                    __ATOMIC_RELAXED);

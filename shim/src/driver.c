@@ -211,6 +211,4 @@ int driver_hook_at(const void *address) {
 
 void *driver_hook(int id) { return functions[id].hook; }
 
-bool driver_hook_launches(int id) { return strncmp(functions[id].name, "cuLaunch", 8) == 0; }
-
 bool driver_defines(int id) { return load(functions[id].library) && addresses[id]; }

@@ -64,12 +64,6 @@ static struct entry_answer loader_name(void *handle, const char *name, const cha
   return (struct entry_answer){1, real};
 }
 
-static bool wanted(int hook) {
-  const struct settings *settings = settings_get();
-  if (!settings->active) return false;
-  return !(driver_hook_launches(hook) && settings->policy == CORE_POLICY_DISABLE);
-}
-
 struct entry_answer entry_lookup(void *handle, const char *name, const char *version, void *caller, int which) {
   const struct entry_answer through = {0, NULL};
   find_loader();
@@ -85,7 +79,7 @@ struct entry_answer entry_lookup(void *handle, const char *name, const char *ver
   if (loader) return loader_name(handle, name, version, which);
   if (handle == RTLD_NEXT) {
     /* From in front the answer is this library anyway; a library loaded later would get past it. */
-    if (driver_precedes(&from) || !driver_defines(hook) || !wanted(hook)) return through;
+    if (driver_precedes(&from) || !driver_defines(hook) || !settings_get()->active) return through;
     return (struct entry_answer){1, driver_hook(hook)};
   }
 
@@ -97,7 +91,7 @@ struct entry_answer entry_lookup(void *handle, const char *name, const char *ver
     return (struct entry_answer){1, entry_real_dlsym(RTLD_NEXT, name)};
   }
   struct elf_object object;
-  if (!elf_object_at(real, &object) || !driver_is(&object) || !wanted(hook)) return (struct entry_answer){1, real};
+  if (!elf_object_at(real, &object) || !driver_is(&object) || !settings_get()->active) return (struct entry_answer){1, real};
   return (struct entry_answer){1, driver_hook(hook)};
 }
 
@@ -105,7 +99,7 @@ struct entry_answer entry_lookup(void *handle, const char *name, const char *ver
 static void exchange(const char *name, void **function) {
   if (!function || !*function) return;
   int hook = driver_hook_at(*function);
-  if (hook < 0 || !wanted(hook)) return;
+  if (hook < 0 || !settings_get()->active) return;
   log_line(LOG_DEBUG, LOG_DRIVER, "cuGetProcAddress %s: hooked", name);
   *function = driver_hook(hook);
 }

@@ -216,7 +216,7 @@ static int take(const struct region *region) {
 static void fill(const struct region *region, uint32_t slot) {
   struct core_process *process = &region->processes[slot];
   struct region_slot *shown = &region->file->slots[slot];
-  uint32_t flags = settings_get()->policy == CORE_POLICY_DISABLE ? 0 : CORE_FLAG_LAUNCH_HOOKS;
+  uint32_t flags = CORE_FLAG_LAUNCH_HOOKS;
   clear(region, slot);
   short type;
   if (region->shared) {

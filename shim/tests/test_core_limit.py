@@ -133,6 +133,16 @@ def test_policy_disable_switches_the_limit_off(machine: Machine, share: Path) ->
     where = container(machine, 20, GPU_CORE_UTILIZATION_POLICY="disable")
     (row,) = cells(where, share, "dense,20,20,1")
     assert row["share"] == pytest.approx(100, abs=0.1)
+    assert core(where, 112) == 100  # core_limit: what is in force
+
+
+def test_the_region_s_policy_counts_not_the_environment_s(machine: Machine, share: Path) -> None:
+    where = container(machine, 20)
+    cells(where, share, "dense,20,20,1")
+    where.limits["GPU_CORE_UTILIZATION_POLICY"] = "disable"
+    where.limits["CUDA_DEVICE_SM_LIMIT"] = "100"
+    (row,) = cells(where, share, "dense,20,20,1")
+    assert row["share"] == pytest.approx(20, abs=0.2)
 
 
 def test_what_it_did_is_published(machine: Machine, share: Path) -> None:
