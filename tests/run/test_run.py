@@ -234,6 +234,22 @@ def test_doctor_looks_at_what_runs(start: Start, place: dict[str, str]) -> None:
     assert {"region-format", "region-counters", "region-slots", "limit-held", "accounting-gap"} <= passed, results
 
 
+def test_doctor_says_what_a_killed_process_leaves(start: Start, place: dict[str, str]) -> None:
+    script = f'"{sys.executable}" tools/holder.py 600 & echo $!; wait; exec sleep 60'
+    process = start("--memory", "1Gi", "--simulate", "1xT4-16GB", "--", "sh", "-c", script)
+    assert process.stdout is not None
+    child = int(process.stdout.readline())
+    assert process.stdout.readline() == "holds\n"
+    os.kill(child, signal.SIGKILL)
+    found: list[str] = []
+    for _ in range(20):  # until the kernel has ended it
+        results = _shown({**place, "KUBECONFIG": ""}, "doctor", "--local", "--only", "region-slots")["results"]
+        found = [result["summary"] for result in results if result["status"] == "pass"]
+        if any("clears 1 slot" in summary for summary in found):
+            return
+    pytest.fail(f"{found}")
+
+
 def test_a_place_that_others_can_write_is_refused(start: Start, place: dict[str, str]) -> None:
     (Path(place["XDG_RUNTIME_DIR"]) / "vgpuctl").mkdir()
     (Path(place["XDG_RUNTIME_DIR"]) / "vgpuctl").chmod(0o777)

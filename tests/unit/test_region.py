@@ -19,7 +19,7 @@ from tests.unit.machines import CAPTURED, CAPTURES
 from vgpuctl.model import region_layout as layout
 from vgpuctl.model.region import Region, parse
 from vgpuctl.model.region_core import CoreProcess, parse_core
-from vgpuctl.sources.region import Processes, ProcessInfo, alive, read_core, read_region, read_regions
+from vgpuctl.sources.region import Processes, ProcessInfo, alive, read_core, read_processes, read_region, read_regions
 
 NAMES = tuple(CAPTURED["regions"])
 UUID = "GPU-5e1f0c2a-7d34-4b9e-8a61-c0ffee200001"
@@ -371,6 +371,7 @@ def process(*pids: int, namespace: int = THERE, cgroup: str = "", start: int = 7
         ("in its namespace", True, "", Processes((process(9000, 426),), HERE, True), True),
         ("another start time", True, "", Processes((process(9000, 426, start=99),), HERE, True), False),
         ("the pid in another namespace", True, "", Processes((process(9000, 426, namespace=5),), HERE, True), False),
+        ("another's namespace not readable", True, "", Processes((process(9000, 7, namespace=0),), HERE, True), False),
         ("namespaces not readable", True, "", Processes((process(9000, 426, namespace=0),), HERE, True), None),
         ("seen from another container", True, "", Processes((process(1),), HERE, False), None),
         ("in our own namespace", True, "", Processes((process(1),), THERE, False), False),
@@ -404,6 +405,18 @@ def test_whether_a_slot_lives(name: str, with_core: bool, pod: str, processes: P
     assert alive(slot, core, processes, pod) is wanted
     if not with_core and not pod:
         assert alive(replace(slot, host_pid=9000), None, processes, "") is False
+
+
+@pytest.mark.parametrize(
+    ("state", "threads", "seen"), [("S", 1, True), ("Z", 1, False), ("Z", 3, True), ("X", 0, False)]
+)
+def test_a_zombie_is_a_process_no_more(state: str, threads: int, seen: bool, tmp_path: Path) -> None:
+    folder = tmp_path / "426"
+    folder.mkdir()
+    (folder / "status").write_text("NSpid:\t426\n")
+    (folder / "cgroup").write_text("0::/\n")
+    (folder / "stat").write_text(f"426 (a) b) {state} {'0 ' * 16}{threads} 0 99 0\n")
+    assert [row.start for row in read_processes(tmp_path).all] == ([99] if seen else [])
 
 
 def test_regions_are_found_by_pod_and_container(tmp_path: Path) -> None:

@@ -132,7 +132,8 @@ def alive(slot: Slot, core: Core | None, processes: Processes, pod: str) -> bool
         if any(row.pids[-1] == record.pid and row.start in (record.start_time, 0) for row in same):
             return True
         here = processes.whole or record.pid_namespace == processes.namespace
-        return False if here and all(row.namespace for row in processes.all) else None
+        may_be = (row for row in processes.all if not row.namespace and row.pids[-1] == record.pid)
+        return None if not here or any(may_be) else False
     if not processes.whole:
         return None
     if pod:
@@ -158,11 +159,18 @@ def read_processes(folder: Path) -> Processes:
             fields = (folder / name / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         except OSError:
             continue
+        if _ended(fields):
+            continue
         line = next((line for line in status.splitlines() if line.startswith("NSpid:")), f"NSpid: {name}")
         pids = tuple(int(word) for word in line.split()[1:] if word.isdigit())
         start = int(fields[19]) if len(fields) > 19 and fields[19].isdigit() else 0
         rows.append(ProcessInfo(pids or (int(name),), _namespace(folder / name), cgroup, start))
     return Processes(tuple(rows), _namespace(folder / "self"), _whole(folder))
+
+
+def _ended(fields: list[str]) -> bool:
+    """A zombie without further threads holds nothing. fields: of /proc/PID/stat from the third, the state, on."""
+    return len(fields) > 17 and fields[0] in "ZX" and fields[17] in ("0", "1")
 
 
 def _whole(folder: Path) -> bool:
