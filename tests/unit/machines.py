@@ -23,6 +23,7 @@ CAPTURED: dict[str, Any] = json.loads((CAPTURES / "facts.json").read_text(encodi
 TEXTS: dict[str, str] = CAPTURED["node"]
 UUID = "GPU-5e1f0c2a-7d34-4b9e-8a61-c0ffee200001"
 GIB = 1 << 30
+NOW = 1_796_093_900.0
 POD = "0d1e2f3a-0000-4000-8000-000000000001"
 CONTAINER = f"{REGIONS}/{POD}_train"
 UNREAD: Reading[Any] = missing("permission denied", "/somewhere", denied=True)
@@ -39,12 +40,12 @@ def healthy() -> Facts:
     library = known(Library("/usr/lib/x86_64-linux-gnu/libcuda.so.580.159.04", "580.159.04", "13.0"), "libcuda.so.1")
     return Facts(
         source="this node gpu-1",
-        now=1_796_093_900.0,
+        now=NOW,
         host=known(_host(), "gpu-1"),
         driver=known(replace(driver, library=library), "NVML"),
         cards=known((replace(cards[0], processes=known(listed("one-8g-50"), "NVML")),), "NVML"),
         regions=known((region("one-8g-50"),), REGIONS),
-        shim=known(_shim(), "gpu-1"),
+        shim=known(_shim(), "gpu-1", NOW),
     )
 
 
@@ -130,7 +131,7 @@ def with_host(facts: Facts, **changes: Any) -> Facts:
 
 def with_shim(facts: Facts, **changes: Any) -> Facts:
     """The facts with fields of the shim changed."""
-    return replace(facts, shim=known(replace(facts.shim.need(), **changes), facts.shim.source))
+    return replace(facts, shim=known(replace(facts.shim.need(), **changes), facts.shim.source, facts.shim.at))
 
 
 def with_card(facts: Facts, **changes: Any) -> Facts:

@@ -185,9 +185,10 @@ def _of_folder(host: Host, folder: Stat) -> Iterator[Result]:
 def _of_lock(facts: Facts, host: Host, lock: Stat) -> Iterator[Result]:
     if not lock.exists:
         return
-    if not lock.modified:
+    read = facts.shim.at
+    if not lock.modified or read is None:
         raise Missing("since when the lock is held was not recorded", LOCK)
-    age = facts.now - lock.modified
+    age = read - lock.modified
     if age > _STALE:
         fix = _command(("rm", LOCK), Line("lock", f"{age:.0f} s old", None), f"touch {LOCK}", "its process is gone")
         summary = f"a lock is left behind since {age:.0f} s: every new CUDA process waits for it"

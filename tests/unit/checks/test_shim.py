@@ -12,7 +12,19 @@ from typing import Any
 import pytest
 
 from tests.unit.checks.test_machine import Case, both, card, host, same
-from tests.unit.machines import CAPTURES, CONTAINER, POD, UNREAD, absent, healthy, listed, region, with_card, with_shim
+from tests.unit.machines import (
+    CAPTURES,
+    CONTAINER,
+    NOW,
+    POD,
+    UNREAD,
+    absent,
+    healthy,
+    listed,
+    region,
+    with_card,
+    with_shim,
+)
 from vgpuctl.checks.check import Check, Options, Outcome, run_checks
 from vgpuctl.checks.registry import all_checks
 from vgpuctl.model import kube
@@ -62,7 +74,7 @@ def locks(folder: Stat, lock: Stat | None = None) -> Changed:
 
 def lock(age: float) -> Changed:
     def change(facts: Facts) -> Facts:
-        return locks(Stat("directory", 0o777), Stat("file", modified=facts.now - age))(facts)
+        return locks(Stat("directory", 0o777), Stat("file", modified=NOW - age))(facts)
 
     return change
 

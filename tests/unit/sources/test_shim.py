@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -164,6 +165,13 @@ class TestLocalRoot:
         new.write_bytes(ELF + SYMBOLS + b"\0")
         new.rename(root / LIBRARY[1:])
         assert results(Machine.local(str(root)))["shim-version"] is Status.WARN
+
+    @pytest.mark.parametrize(("age", "status"), [(1, Status.PASS), (600, Status.WARN)])
+    def test_a_lock_that_is_left_behind(self, root: Path, age: int, status: Status) -> None:
+        put(root, LOCK, b"")
+        then = time.time() - age
+        os.utime(root / LOCK[1:], (then, then))
+        assert results(Machine.local(str(root)))["vgpulock"] is status
 
     def test_a_root_without_a_trace_of_it(self, tmp_path: Path) -> None:
         (tmp_path / "proc").mkdir()
