@@ -9,9 +9,10 @@ from typing import Any
 import yaml
 
 from tests.cases.kinds import rules_of
+from tests.contexts import context_from
 from vgpuctl.cli.lint import read_files
 from vgpuctl.model.config.kind import DEVICE, NODE, SCHEDULER, Kind
-from vgpuctl.model.context import Context, context_from
+from vgpuctl.model.context import Context
 from vgpuctl.model.finding import Finding, Findings, Severity
 from vgpuctl.model.pod.lint import lint as pod_lint
 from vgpuctl.model.quota.lint import lint as quota_lint

@@ -16,8 +16,8 @@ from vgpuctl.model.document import (
     Position,
     Scalar,
     Sequence,
-    embedded,
     find,
+    place_of,
     read_json,
     read_yaml,
 )
@@ -46,8 +46,7 @@ def test_an_embedded_text_has_the_positions_of_the_file(
 ) -> None:
     block = find(read_yaml(outer)[0].root, "data", "conf")
     assert isinstance(block, Scalar)
-    inner = embedded(block, outer, "yaml")
-    assert isinstance(inner, list)
+    inner = read_yaml(block.text, place_of(block, outer))
     node = find(inner[0].root, *path)
     assert node is not None
     assert node.position == wanted
@@ -224,10 +223,9 @@ def test_any_text_is_read_and_every_position_lies_inside(text: str) -> None:
         _inside(document, text)
         for node in _nodes(document.root):
             if isinstance(node, Scalar) and node.style:
-                for form in ("yaml", "json"):
-                    inner = embedded(node, text, form)
-                    for found in inner if isinstance(inner, list) else [inner]:
-                        _inside(found, text)
+                place = place_of(node, text)
+                for found in (*read_yaml(node.text, place), read_json(node.text, place)):
+                    _inside(found, text)
 
 
 @given(

@@ -3,7 +3,7 @@
 `read_yaml` and `read_json` give a `Document`: the root `Node` and the faults met on the way (duplicate keys, tabs,
 a byte order mark, invisible characters). A Node keeps the text it was written as, so that a rule can tell `"10"`
 from `10` and `010` from `8`. Values are those that Go's loaders see, which Kubernetes and Volcano use. A string of
-a ConfigMap is read in place by `embedded`, and its positions are those of the outer file.
+a ConfigMap is read at its `place_of`, and its positions are those of the outer file.
 
 No text crashes or hangs a reader: nesting is limited, aliases are shared and never expanded.
 """
@@ -17,7 +17,7 @@ import msgspec
 
 from vgpuctl.model.place import Lines, Place, Point, Position, block_place, string_place
 
-__all__ = ["Document", "Entry", "Fault", "Mapping", "Node", "Position", "Scalar", "Sequence", "embedded", "find"]
+__all__ = ["Document", "Entry", "Fault", "Mapping", "Node", "Position", "Scalar", "Sequence", "find", "place_of"]
 
 MAX_DEPTH = 100
 """Deeper nesting is refused; no file that Kubernetes knows comes near."""
@@ -167,17 +167,11 @@ def read_json(text: str, place: Place | None = None) -> Document:
     return read(text, place)
 
 
-def embedded(scalar: Scalar, outer: str, form: str) -> Document | list[Document]:
-    """The YAML or JSON (`form`) inside a string of `outer`, with positions in `outer`.
+def place_of(scalar: Scalar, outer: str) -> Place:
+    """Where the text of a string stands in its file.
 
     Blocks and double-quoted strings on one line map exactly; other texts map to the line where they begin.
     """
-    place = place_of(scalar, outer)
-    return read_json(scalar.text, place) if form == "json" else read_yaml(scalar.text, place)
-
-
-def place_of(scalar: Scalar, outer: str) -> Place:
-    """Where the text of a string stands in its file."""
     lines = Lines(outer.removeprefix("\ufeff"))
     if scalar.style in ("|", ">"):
         return block_place(scalar.text, lines, scalar.position.line, folded=scalar.style == ">")

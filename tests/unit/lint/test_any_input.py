@@ -10,7 +10,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vgpuctl.model.context import Context, context_from
+from tests.contexts import context_from
+from vgpuctl.model.context import Context
 from vgpuctl.model.pod.lint import lint as pod_lint
 from vgpuctl.model.quota.lint import lint as quota_lint
 

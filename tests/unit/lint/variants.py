@@ -11,7 +11,8 @@ from typing import Any
 
 import yaml
 
-from vgpuctl.model.context import Context, context_from
+from tests.contexts import context_from
+from vgpuctl.model.context import Context
 from vgpuctl.model.finding import Finding
 
 _HEAD = re.compile(r"^=== (?P<name>[^{\n]+?)\s*(?P<context>\{.*\})?$", re.MULTILINE)
