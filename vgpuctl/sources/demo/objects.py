@@ -5,6 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from vgpuctl.model import annotation
+from vgpuctl.model.annotation import Allocation, RegisteredCard
+from vgpuctl.model.pod.names import QUEUE
+from vgpuctl.model.quota.team import TEAM, labels
 from vgpuctl.sources.demo.plan import Node, Object, Plan, Pod, Team, Workload
 
 _AGE = 40 * 86400
@@ -22,9 +26,10 @@ def nodes(plan: Plan, now: float) -> list[Object]:
 
 def _node(plan: Plan, node: Node, now: float) -> Object:
     units = node.memory // plan.factor
-    register = "".join(
-        f"{node.uuid(card)},{_SPLIT},{units},NVIDIA-{node.model},true,hami-core:" for card in range(node.cards)
-    )
+    cards = [
+        RegisteredCard(card, node.uuid(card), _SPLIT, units, f"NVIDIA-{node.model}", True, "hami-core")
+        for card in range(node.cards)
+    ]
     offered = {
         "cpu": "96",
         "memory": "1056489472Ki",
@@ -40,8 +45,8 @@ def _node(plan: Plan, node: Node, now: float) -> Object:
             "creationTimestamp": stamp(now - _AGE),
             "labels": {"kubernetes.io/hostname": node.name, "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"},
             "annotations": {
-                "volcano.sh/node-vgpu-register": register,
-                "volcano.sh/node-vgpu-handshake": time.strftime(
+                annotation.REGISTER: annotation.encode_register(cards),
+                annotation.HANDSHAKE: time.strftime(
                     "Reported %Y-%m-%d %H:%M:%S.000000000 +0000 UTC", time.gmtime(now - now % 30)
                 ),
             },
@@ -67,8 +72,8 @@ def namespaces(plan: Plan, now: float) -> list[Object]:
             "metadata": {
                 "name": team.name,
                 "uid": f"demo-{team.name}",
-                "labels": {"vgpuctl.dev/team": team.name},
-                "annotations": {"scheduling.volcano.sh/queue-name": team.name},
+                "labels": {TEAM: team.name},
+                "annotations": {QUEUE: team.name},
             }
         }
         for team in plan.teams
@@ -111,9 +116,7 @@ def quotas(plan: Plan, now: float) -> list[Object]:
                     "name": "vgpu",
                     "namespace": team.name,
                     "uid": f"demo-quota-{team.name}",
-                    "labels": {"app.kubernetes.io/managed-by": "vgpuctl", "vgpuctl.dev/team": team.name}
-                    if team.key.startswith("requests.")
-                    else {},
+                    "labels": labels(team.name) if team.key.startswith("requests.") else {},
                 },
                 "spec": {"hard": hard},
                 "status": {"hard": hard, "used": counted},
@@ -144,13 +147,13 @@ def _pod(pod: Pod, now: float) -> Object:
     work, created = pod.workload, now - pod.workload.age
     annotations = {"scheduling.k8s.io/group-name": work.name} if work.kind == "job" else {}
     if pod.node:
-        share = "".join(f"{pod.node.uuid(card)},NVIDIA,{pod.units},{work.cores}:" for card in pod.cards)
+        vgpus = [Allocation(pod.node.uuid(card), pod.units, work.cores) for card in pod.cards]
         annotations |= {
-            "volcano.sh/bind-phase": "success",
-            "volcano.sh/bind-time": f"{created:.0f}",
-            "volcano.sh/vgpu-ids-new": share,
-            "volcano.sh/vgpu-node": pod.node.name,
-            "volcano.sh/vgpu-time": f"{created:.0f}",
+            annotation.BIND_PHASE: "success",
+            annotation.BIND_TIME: f"{created:.0f}",
+            annotation.IDS: annotation.encode_allocations([vgpus]),
+            annotation.NODE: pod.node.name,
+            annotation.TIME: f"{created:.0f}",
         }
     container = {
         "name": pod.container,
