@@ -10,8 +10,8 @@
    judges NULL and nonsense itself; a zero size is an error that it reports. */
 static CUresult allocated(CUresult result, int card, uint64_t claimed, uint64_t bytes, uint64_t address, bool managed) {
   if (card == CARD_NONE) return result;
+  if (managed && result == CUDA_SUCCESS) measure_managed(1); /* before the settlement, which may measure */
   result = account_settle(result, claimed, (struct ledger_entry){.key = address, .kind = LEDGER_POINTER, .bytes = bytes, .card = (int8_t)card, .link = account_context(), .managed = managed});
-  if (managed && result == CUDA_SUCCESS) measure_managed(1);
   return result;
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -46,6 +47,15 @@ def test_stream_ordered_memory_can_be_freed_at_once(container: Container) -> Non
         actor.ok("take", "async-sync", 200 * MIB)
         actor.ok("give-all")
     settles(lambda: actor.info() == FULL)
+
+
+def test_managed_memory_is_not_taken_for_a_smaller_context(container: Container) -> None:
+    """It is charged in full while the card holds none of it: what the card says is less than what was charged."""
+    actor = container.actor().start()
+    time.sleep(1.5)  # the next allocation is a time to measure again
+    actor.ok("take", "managed", 100 * MIB)
+    held = int(container.actor().start().info()[0])
+    assert held == (LIMIT_MIB - 2 * CONTEXT_MIB - 100) * MIB
 
 
 def test_graph_memory_freed_by_the_plain_call(container: Container) -> None:
