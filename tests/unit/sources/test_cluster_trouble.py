@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import Any
 
@@ -11,6 +12,8 @@ from tests.unit.sources.server import DRIBBLE, HANG, cluster, page, reply, serve
 from vgpuctl.model.change import Change, How, Target
 from vgpuctl.model.facts import Part
 from vgpuctl.model.problem import Exit, Problem
+from vgpuctl.sources.cluster import Cluster
+from vgpuctl.sources.cluster.kubeconfig import Access
 from vgpuctl.tasks.load import load
 
 HTML = b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\nContent-Type: text/html\r\n\r\n<html></html>"
@@ -83,6 +86,25 @@ def test_a_closed_port_is_told_at_once() -> None:
 )
 def test_a_wrong_address_says_what_is_wrong_with_it(url: str, words: str) -> None:
     assert words in cluster(url).read(Part.PODS).reason
+
+
+@pytest.mark.parametrize("secret", ["top\nsecret", "top\x00secret", "top-\u6f22-secret"])
+def test_a_secret_that_no_header_can_carry_is_told_and_not_shown(secret: str) -> None:
+    with serve(lambda line, number: reply({"items": []})) as server:
+        for more in ({"user": {"token": secret}}, {"headers": (("Impersonate-User", secret),)}):
+            access = Access(name="context test", server=server.url, **more)  # type: ignore[arg-type]
+            reason = Cluster(access, timeout=1.0).read(Part.PODS).reason
+            assert "header of context test cannot be sent" in reason
+            assert "secret" not in reason
+
+
+def test_socks_without_its_library_is_one_line(
+    recwarn: pytest.WarningsRecorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "socks", None)
+    access = Access(name="context test", server="https://127.0.0.1:1", proxy="socks5://127.0.0.1:1")
+    assert "the proxy socks5://127.0.0.1:1 needs SOCKS" in Cluster(access, timeout=1.0).read(Part.PODS).reason
+    assert not list(recwarn)
 
 
 def test_https_to_a_server_without_tls_says_so() -> None:

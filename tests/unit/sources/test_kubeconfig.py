@@ -204,6 +204,9 @@ def test_an_exec_plugin_gives_a_client_certificate(tmp_path: Path) -> None:
     [
         ("echo no such account >&2; exit 3", "failed; exec: process returned 3. no such account"),
         ("echo nonsense", "failed; exec: failed to decode"),
+        ("echo 5", "failed; argument of type 'int'"),
+        (_SAYS % "[]", "gave no status"),
+        (_SAYS % "null", "gave no status"),
         (_SAYS % "{}", "gave neither a token nor a client certificate"),
     ],
 )
@@ -211,6 +214,19 @@ def test_a_plugin_that_fails_says_why(tmp_path: Path, script: str, words: str) -
     with pytest.raises(Problem) as caught:
         credentials(plugin(tmp_path, script))
     assert words in "; ".join(caught.value.lines())
+
+
+def test_a_plugin_that_fails_on_a_terminal_has_said_why_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    access = plugin(tmp_path, "echo log in first >&2; exit 3")
+    with capfd.disabled():
+        monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+        monkeypatch.setattr("sys.stdin", (tmp_path / "config").open())
+        monkeypatch.setattr("sys.stderr", (tmp_path / "said").open("w"))
+        with pytest.raises(Problem, match=r"plugin '\./bin/plugin' of context a failed"):
+            credentials(access)
+    assert (tmp_path / "said").read_text() == "log in first\n"
 
 
 def test_a_plugin_that_is_not_installed_brings_its_hint(tmp_path: Path) -> None:

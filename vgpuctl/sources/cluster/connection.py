@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import os
+import re
 import ssl
 import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -38,6 +40,8 @@ _KEPT = 50
 _FOREVER = 24 * 3600.0
 _STAYS_DOWN = 2.0
 """Seconds for which a server that could not be reached is not tried again: many readers, one wait."""
+_FIT_FOR_HEADER = re.compile(r"[\t\x20-\x7e\xa0-\xff]*")
+_HOLDS = {"Authorization": "check the token of the kubeconfig's user, or what its plugin gives"}
 
 
 class Connection:
@@ -198,6 +202,10 @@ class Connection:
             headers["Authorization"] = self._credentials.authorization
         for name, value in self.access.headers:
             headers.add(name, value)
+        for name, value in headers.items():
+            if not _FIT_FOR_HEADER.fullmatch(value):  # urllib3 would quote it, and it may be a secret
+                what = f"the {name} header of {self.access.name} cannot be sent"
+                raise Problem(what, "it holds a line break or a character outside Latin-1", _HOLDS.get(name, ""))
         return headers
 
     def _failure(self, response: urllib3.BaseHTTPResponse, request: str) -> tuple[Refused, float]:
@@ -308,6 +316,7 @@ def _pool(access: Access, given: Credentials) -> urllib3.PoolManager:
         return urllib3.PoolManager(**options)
     try:
         if proxy.startswith("socks"):
+            import_module("socks")  # without it urllib3 warns, in lines of its own
             from urllib3.contrib.socks import SOCKSProxyManager
 
             return SOCKSProxyManager(proxy, **options)

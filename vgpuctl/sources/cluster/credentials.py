@@ -67,12 +67,16 @@ def _from_plugin(access: Access, given: Credentials) -> Credentials:
     what = f"the credential plugin {command!r} of {access.name}"
     try:
         provider = ExecProvider(ConfigNode("exec", plugin), None, ConfigNode("cluster", dict(access.cluster)))
-        status: dict[str, Any] = provider.run()
+        status: Any = provider.run()
     except FileNotFoundError:
         hint = " ".join(str(plugin.get("installHint") or "").split())
         raise Problem(f"{what} is not installed", remedy=hint or f"install {command}") from None
     except (ConfigException, OSError, KeyError, TypeError) as error:
         raise Problem(f"{what} failed", " ".join(str(error).split())) from None
+    except AttributeError:  # the client's, after a plugin that had the terminal for its own words
+        raise Problem(f"{what} failed", remedy="what it said stands above") from None
+    if not isinstance(status, Mapping):
+        raise Problem(f"{what} gave no status")
     token = status.get("token")
     certificate, key = status.get("clientCertificateData"), status.get("clientKeyData")
     if not token and not (certificate and key):
