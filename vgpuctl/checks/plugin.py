@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 
@@ -11,12 +10,11 @@ from vgpuctl.checks import share
 from vgpuctl.checks.check import Check, Evidence, Options, Result, Skip, Status, Where
 from vgpuctl.model import annotation, kube, pool
 from vgpuctl.model.change import Change, How, Line, Target
+from vgpuctl.model.config.factor import SAFE_ENTRIES, smallest
 from vgpuctl.model.facts import Facts, Part
 from vgpuctl.model.pool import GpuNode
 from vgpuctl.model.version_number import VersionNumber
-
-MOST_ENTRIES = 60_000
-"""Memory entries per node that stay below the kubelet's 4 MiB message (docs/contract.md §3)."""
+from vgpuctl.model.volcano import wants_handshake
 
 _LOG_SIGNS = (
     (re.compile(r"integer divide by zero"), "gpuMemoryFactor is absent or 0", "set gpuMemoryFactor: 1 or more"),
@@ -141,14 +139,14 @@ def memory_entries(facts: Facts, options: Options) -> Iterator[Result]:
     factor = pool.memory_factor(facts) if facts.configmaps.known else None
     for gpu in share.registered(facts):
         entries = sum(max(0, card.memory) for card in gpu.cards)
-        if entries <= MOST_ENTRIES:
+        if entries <= SAFE_ENTRIES:
             continue
         subject = share.node_subject(gpu)
         yield Result(
             Status.FAIL,
             "more memory entries than the kubelet takes",
             subject,
-            (Evidence(subject, f"{entries} entries, safe are {MOST_ENTRIES}"),),
+            (Evidence(subject, f"{entries} entries, safe are {SAFE_ENTRIES}"),),
             _factor_remedy(gpu, factor),
         )
 
@@ -156,8 +154,7 @@ def memory_entries(facts: Facts, options: Options) -> Iterator[Result]:
 def _factor_remedy(gpu: GpuNode, factor: int | None) -> str:
     if factor is None:
         return "raise gpuMemoryFactor in the device configuration"
-    mib = [min(max(0, card.memory) * factor, 1 << 40) for card in gpu.cards]
-    best = bisect_left(range(sum(mib) + 1), True, lo=1, key=lambda f: sum(size // f for size in mib) <= MOST_ENTRIES)
+    best = smallest((max(0, card.memory) * factor, 1) for card in gpu.cards)
     return f"gpuMemoryFactor: {best} or more (it is {factor}); every request, quota and queue cap changes its meaning"
 
 
@@ -235,7 +232,7 @@ def register(facts: Facts, options: Options) -> Iterator[Result]:
         if wrong:
             yield Result(Status.FAIL, wrong, subject, evidence, "restart the plugin pod of this node")
         yield from _against_driver(facts, gpu, evidence)
-        if version is not None and _wants_handshake(version):
+        if version is not None and wants_handshake(version):
             yield from _handshake(facts, gpu, version)
 
 
@@ -282,11 +279,6 @@ def _handshake(facts: Facts, gpu: GpuNode, version: VersionNumber) -> Iterator[R
         (Evidence(subject, f"{annotation.HANDSHAKE}: {text if text is not None else 'absent'}"),),
         "upgrade Volcano to 1.14.3, 1.15.1 or newer, or use plugin v1.12.0",
     )
-
-
-def _wants_handshake(version: VersionNumber) -> bool:
-    """docs/contract.md §4."""
-    return version <= VersionNumber("1.14.2") or version == VersionNumber("1.15.0")
 
 
 def unhealthy(facts: Facts, options: Options) -> Iterator[Result]:

@@ -13,6 +13,7 @@ from vgpuctl.model.facts import Facts, Part
 from vgpuctl.model.reading import Missing
 from vgpuctl.model.resource import ResourceNames
 from vgpuctl.model.version_number import VersionNumber
+from vgpuctl.model.volcano import fixed_names
 
 _OLDEST = VersionNumber("1.9")
 _RESTARTS = 3
@@ -46,7 +47,7 @@ def version(facts: Facts, options: Options) -> Iterator[Result]:
                 (*evidence, Evidence(f"Queue {queue.metadata.name}", f"caps {share.some(caps)}")),
                 "upgrade Volcano to 1.13 or newer, or cap volcano.sh/vgpu-number",
             )
-    if _fixed_names(found) and pool.resource_names(facts).number != ResourceNames().number:
+    if fixed_names(found) and pool.resource_names(facts).number != ResourceNames().number:
         yield Result(
             Status.FAIL,
             f"Volcano {found} reads allocatable by its fixed names: renamed resources leave every node without vGPUs",
@@ -62,11 +63,6 @@ def _caps(queue: kube.Queue) -> set[str]:
     guarantee = (queue.spec.guarantee or {}).get("resource")
     sections: tuple[Any, ...] = (queue.spec.capability, queue.spec.deserved, guarantee)
     return {name for section in sections if isinstance(section, dict) for name in section}
-
-
-def _fixed_names(found: VersionNumber) -> bool:
-    """docs/contract.md §1."""
-    return VersionNumber("1.14.3") <= found < VersionNumber("1.15.0") or found >= VersionNumber("1.15.1")
 
 
 def running(facts: Facts, options: Options) -> Iterator[Result]:

@@ -10,6 +10,7 @@ from vgpuctl.model.config.factor import SAFE_ENTRIES, entries, smallest_factor
 from vgpuctl.model.context import Context
 from vgpuctl.model.finding import Severity
 from vgpuctl.model.rule import Hit, Rule
+from vgpuctl.model.volcano import fixed_names
 
 PREFIX = "volcano.sh/"
 
@@ -23,7 +24,6 @@ def _range(config: DeviceConfig, context: Context) -> Iterator[Hit]:
     for hit in config.loader.hits.get("number-range", ()):
         if not hit.path.endswith("].memory"):
             yield hit
-    scaling = config.field("deviceCoreScaling")
     for name in ("deviceCoreScaling", "deviceMemoryScaling"):
         scaling = config.field(name)
         if scaling and scaling.value is not None and scaling.value < 0:
@@ -126,11 +126,6 @@ def _name_foreign(config: DeviceConfig, context: Context) -> Iterator[Hit]:
         yield Hit(found.node.position, found.path, message, _RIGHT["resourceMemoryPercentageName"], Severity.INFO)
 
 
-def fixed_names(context: Context) -> bool:
-    """This Volcano reads a node's vGPUs under their fixed names."""
-    return context.since("1.14.3") and not (context.since("1.15.0-alpha.0") and context.before("1.15.1"))
-
-
 def _name_renamed(config: DeviceConfig, context: Context) -> Iterator[Hit]:
     for name in _NAMES:
         found = config.field(name)
@@ -139,7 +134,7 @@ def _name_renamed(config: DeviceConfig, context: Context) -> Iterator[Hit]:
         if context.volcano is None:
             message = "Volcano 1.14.3, 1.14.4 and from 1.15.1 on see no vGPU on nodes whose resources are renamed"
             yield Hit(found.node.position, found.path, message, f"{name}: {_RIGHT[name]}", Severity.INFO)
-        elif fixed_names(context):
+        elif fixed_names(context.volcano):
             message = f"Volcano {context.volcano} reads the fixed names: every node is without vGPUs for it"
             yield Hit(found.node.position, found.path, message, f"{name}: {_RIGHT[name]}")
 

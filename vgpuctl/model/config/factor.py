@@ -5,6 +5,8 @@ The plugin announces one device entry per unit, all cards of a node in one messa
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from vgpuctl.model.context import Context
 
 SAFE_ENTRIES = 60_000
@@ -21,14 +23,17 @@ def smallest_factor(context: Context) -> int | None:
     nodes: dict[str, list[tuple[int, int]]] = {}
     for node in context.nodes or ():
         nodes.setdefault(node.name, []).append((node.memory, node.cards))
-    return max((_smallest(cards) for cards in nodes.values()), default=None)
+    return max((smallest(cards) for cards in nodes.values()), default=None)
 
 
-def _smallest(cards: list[tuple[int, int]]) -> int:
-    total = sum(memory * count for memory, count in cards)
-    factor = max(1, (total - SAFE_ENTRIES * 2) // SAFE_ENTRIES)
-    while sum(entries(memory, factor, count) for memory, count in cards) > SAFE_ENTRIES:
-        factor += 1
-    while factor > 1 and sum(entries(memory, factor - 1, count) for memory, count in cards) <= SAFE_ENTRIES:
-        factor -= 1
-    return factor
+def smallest(cards: Iterable[tuple[int, int]]) -> int:
+    """The smallest factor that keeps a node within the kubelet's limit. cards: (MiB of a card, how many of them)."""
+    cards = list(cards)
+    low, high = 1, max(1, sum(memory * count for memory, count in cards))
+    while low < high:  # more MiB per unit are never more entries
+        middle = (low + high) // 2
+        if sum(entries(memory, middle, count) for memory, count in cards) <= SAFE_ENTRIES:
+            high = middle
+        else:
+            low = middle + 1
+    return low
