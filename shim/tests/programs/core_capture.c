@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-enum { ROUNDS = 60, NODES = 5, THREADS = 2 };
+enum { ROUNDS = 24, NODES = 5, THREADS = 2 };
 
 static void *context, *function;
 static atomic_int stop;
