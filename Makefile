@@ -20,7 +20,7 @@ $(VENV)/dev.stamp: $(VENV)/run.stamp requirements/dev.txt
 	@touch $@
 
 demo: $(VENV)/run.stamp ## Show top and doctor: on the real card and cluster if there are any, else on a made-up pool
-	@$(MAKE) --silent --no-print-directory shim
+	@$(MAKE) --silent --no-print-directory -C shim release-$$(uname -m) PYTHON=$(abspath $(BIN))/python
 	@$(BIN)/python -m tools.demo
 
 test: $(VENV)/dev.stamp ## Run every test (builds the test bench the first time)
