@@ -11,6 +11,8 @@ from vgpuctl.checks.check import Check, Evidence, Options, Result, Skip, Status,
 from vgpuctl.model import annotation, kube, pool
 from vgpuctl.model.annotation import Allocation
 from vgpuctl.model.facts import Facts, Part
+from vgpuctl.model.pod.names import GROUP
+from vgpuctl.model.quantity import integer
 from vgpuctl.model.resource import ResourceNames, What
 
 _STUCK = 300.0
@@ -28,7 +30,7 @@ class _Held:
 def _held(facts: Facts) -> Iterator[_Held]:
     for pod in facts.pods.need():
         found = pool.allocations(pod)
-        if found is not None and pod.spec.node_name and pod.status.phase not in ("Succeeded", "Failed"):
+        if found is not None and pod.spec.node_name and pod.status.phase not in pool.ENDED:
             yield from (_Held(pod, item) for item in found.all)
 
 
@@ -127,7 +129,7 @@ def no_device(facts: Facts, options: Options) -> Iterator[Result]:
 
 def _number(container: kube.Container, names: ResourceNames) -> int:
     asked = pool.limits(container, names)
-    return pool.amount({"it": str(asked.get(What.NUMBER, 1 if What.MEMORY in asked else 0))}, "it")
+    return integer(asked.get(What.NUMBER, 1 if What.MEMORY in asked else 0)) or 0
 
 
 def _reason(pod: kube.Pod) -> Iterator[Evidence]:
@@ -193,7 +195,7 @@ def stuck_pending(facts: Facts, options: Options) -> Iterator[Result]:
 def _message(pod: kube.Pod, groups: dict[tuple[str, str], kube.PodGroup]) -> str:
     """The scheduler's own words: of the pod's condition, else of its PodGroup's."""
     note = pod.metadata.annotation
-    name = note("scheduling.k8s.io/group-name") or note("scheduling.volcano.sh/group-name") or ""
+    name = next(filter(None, map(note, GROUP)), "")
     group = groups.get((pod.metadata.namespace, name))
     texts = [
         item.message for item in pod.status.conditions or () if item.type == "PodScheduled" and item.status == "False"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from vgpuctl.checks import share
 from vgpuctl.checks.check import Check, Evidence, Options, Result, Skip, Status, Where
-from vgpuctl.model import pool
+from vgpuctl.model import configmaps, pool
 from vgpuctl.model.config import device, node
 from vgpuctl.model.config.kind import DEVICE, NODE, Kind
 from vgpuctl.model.config.shape import Section
@@ -20,7 +20,7 @@ from vgpuctl.model.pool import Text
 _STATUS = {Severity.ERROR: Status.FAIL, Severity.WARNING: Status.WARN}
 
 _GEOMETRIES = re.compile(r"^\s*deviceshare\.KnownGeometriesCM(Name|Namespace)\s*:\s*[\"']?([\w.-]+)", re.MULTILINE)
-_PLACE = ("kube-system", pool.DEVICE_CONFIGMAP)
+_PLACE = (configmaps.PLUGIN_NAMESPACES[0], configmaps.DEVICE)
 """Where the scheduler looks when its arguments name no other place."""
 
 
@@ -48,7 +48,7 @@ def device_config(facts: Facts, options: Options) -> Iterator[Result]:
         return
     if not facts.daemonsets.known or not pool.plugin_daemonsets(facts):
         raise Skip("there is no device configuration, and no plugin that wants one")
-    places = " and ".join(f"{space}/{pool.DEVICE_CONFIGMAP}" for space in pool.PLUGIN_NAMESPACES)
+    places = " and ".join(f"{space}/{configmaps.DEVICE}" for space in configmaps.PLUGIN_NAMESPACES)
     yield Result(
         Status.FAIL,
         "there is no device configuration: the plugin has no factor and crashes",
@@ -67,8 +67,8 @@ def node_config(facts: Facts, options: Options) -> Iterator[Result]:
 def place(facts: Facts, options: Options) -> Iterator[Result]:
     copies = [
         text
-        for space in pool.PLUGIN_NAMESPACES
-        if (text := pool.text_in(pool.configmap(facts, space, pool.DEVICE_CONFIGMAP), pool.DEVICE_KEY))
+        for space in configmaps.PLUGIN_NAMESPACES
+        if (text := pool.text_in(pool.configmap(facts, space, configmaps.DEVICE), configmaps.DEVICE_KEY))
     ]
     if not copies:
         raise Skip("there is no device configuration")
@@ -160,7 +160,8 @@ def mig_table(facts: Facts, options: Options) -> Iterator[Result]:
                 profile = profiles.get(str(name))
                 evidence = (
                     Evidence(
-                        text.place, f"{pool.DEVICE_KEY}:{instance.place.line} {name}: memory {memory}, count {count}"
+                        text.place,
+                        f"{configmaps.DEVICE_KEY}:{instance.place.line} {name}: memory {memory}, count {count}",
                     ),
                 )
                 if profile is None:

@@ -9,7 +9,7 @@ import msgspec
 from vgpuctl.checks import share
 from vgpuctl.checks.check import Check, Evidence, Options, Result, Skip, Status, Where
 from vgpuctl.checks.config import CONTEXT, scheduler_looks_at, text_findings, text_results
-from vgpuctl.model import annotation, pool
+from vgpuctl.model import annotation, configmaps, pool
 from vgpuctl.model.config.kind import DEVICE, SCHEDULER
 from vgpuctl.model.document import read_yaml
 from vgpuctl.model.facts import Facts, Part
@@ -59,8 +59,8 @@ def geometries(facts: Facts, options: Options) -> Iterator[Result]:
     where = f"ConfigMap {space}/{name}"
     item = pool.configmap(facts, space, name)
     log = _complaint(facts)
-    if item is None or pool.text_in(item, pool.DEVICE_KEY) is None:
-        lacks = "does not exist" if item is None else f"has no key {pool.DEVICE_KEY}"
+    if item is None or pool.text_in(item, configmaps.DEVICE_KEY) is None:
+        lacks = "does not exist" if item is None else f"has no key {configmaps.DEVICE_KEY}"
         yield Result(
             Status.FAIL,
             "the scheduler finds no device configuration and runs on its built-in defaults",
@@ -69,7 +69,7 @@ def geometries(facts: Facts, options: Options) -> Iterator[Result]:
             "create it there, or name another with deviceshare.KnownGeometriesCMName and …CMNamespace",
         )
         return
-    text = pool.text_in(item, pool.DEVICE_KEY)
+    text = pool.text_in(item, configmaps.DEVICE_KEY)
     assert text is not None
     broken = [
         found

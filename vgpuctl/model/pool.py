@@ -9,23 +9,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from vgpuctl.model import annotation, kube
+from vgpuctl.model import annotation, configmaps, kube
 from vgpuctl.model.context import Context, PoolNode
-from vgpuctl.model.document import Mapping, Scalar, find, read_yaml
+from vgpuctl.model.document import Node, Scalar, find, read_yaml
 from vgpuctl.model.facts import Facts
 from vgpuctl.model.quantity import integer
 from vgpuctl.model.reading import Missing
 from vgpuctl.model.resource import ResourceNames, What
 from vgpuctl.model.version_number import VersionNumber
 
-SCHEDULER_NAMESPACE, SCHEDULER_CONFIGMAP = "volcano-system", "volcano-scheduler-configmap"
-DEVICE_CONFIGMAP, DEVICE_KEY = "volcano-vgpu-device-config", "device-config.yaml"
-NODE_CONFIGMAP, NODE_KEY = "volcano-vgpu-node-config", "config.json"
-PLUGIN_NAMESPACES = ("kube-system", "volcano-system")
-"""Where the plugin looks for its device configuration, in this order (docs/contract.md §2)."""
-
 _GPU_LABELS = ("nvidia.com/gpu.present", "feature.node.kubernetes.io/pci-10de.present", "nvidia.com/gpu.product")
-_ENDED = ("Succeeded", "Failed")
+ENDED = ("Succeeded", "Failed")
+"""Phases of pods that hold nothing any more."""
 
 T = TypeVar("T")
 
@@ -184,8 +179,8 @@ def text_in(item: kube.ConfigMap | None, key: str) -> Text | None:
 
 def plugin_config(facts: Facts) -> Text | None:
     """The device configuration that the plugin reads. Raises Missing."""
-    for namespace in PLUGIN_NAMESPACES:
-        found = text_in(configmap(facts, namespace, DEVICE_CONFIGMAP), DEVICE_KEY)
+    for namespace in configmaps.PLUGIN_NAMESPACES:
+        found = text_in(configmap(facts, namespace, configmaps.DEVICE), configmaps.DEVICE_KEY)
         if found:
             return found
     return None
@@ -194,7 +189,7 @@ def plugin_config(facts: Facts) -> Text | None:
 def node_config(facts: Facts) -> Text | None:
     """The node configuration that is mounted into the plugin. Raises Missing."""
     for item in facts.configmaps.need():
-        if item.metadata.name == NODE_CONFIGMAP and (found := text_in(item, NODE_KEY)):
+        if item.metadata.name == configmaps.NODE and (found := text_in(item, configmaps.NODE_KEY)):
             return found
     return _or_unknown(facts, None)
 
@@ -207,9 +202,9 @@ def scheduler_config(facts: Facts) -> Text | None:
     mounted = mounted_config(facts)
     if mounted:
         return text_in(configmap(facts, mounted.namespace, mounted.name), mounted.key)
-    usual = [item for item in facts.configmaps.need() if item.metadata.name.endswith(SCHEDULER_CONFIGMAP)]
+    usual = [item for item in facts.configmaps.need() if item.metadata.name.endswith(configmaps.SCHEDULER)]
     for item in usual:
-        for key in sorted(item.data or {}, key=lambda key: key != "volcano-scheduler.conf"):
+        for key in sorted(item.data or {}, key=lambda key: key != configmaps.SCHEDULER_KEY):
             if key.endswith(".conf"):
                 return text_in(item, key)
     return _or_unknown(facts, None)
@@ -259,55 +254,69 @@ def _argument(container: kube.Container, flag: str) -> str:
     return ""
 
 
-def device_values(text: str) -> Mapping | None:
-    """The `nvidia:` section of a device configuration, None when there is none."""
-    root = read_yaml(text)[0].root
-    section = find(root, "nvidia")
-    return section if isinstance(section, Mapping) else None
+@dataclass(frozen=True)
+class Units:
+    """What the device configuration says of the pool's units. factor: MiB per memory unit, None when it is not known or
+    no positive number. names: the resource names in force."""
+
+    factor: int | None = None
+    names: ResourceNames = ResourceNames()
 
 
-def resource_names(facts: Facts) -> ResourceNames:
-    """The resource names in force: those of the device configuration, where it is known and has them."""
-    section = _section(facts)
-    usual = ResourceNames()
-    keys = {
-        "number": "resourceCountName",
-        "memory": "resourceMemoryName",
-        "percentage": "resourceMemoryPercentageName",
-        "cores": "resourceCoreName",
+_NAMES = {
+    What.NUMBER: "resourceCountName",
+    What.MEMORY: "resourceMemoryName",
+    What.PERCENTAGE: "resourceMemoryPercentageName",
+    What.CORES: "resourceCoreName",
+}
+
+
+def units_in(text: str) -> Units:
+    """The units of a device configuration; names that it lacks are the usual ones."""
+    section = find(read_yaml(text)[0].root, "nvidia")
+    factor, usual = _scalar(section, "gpuMemoryFactor"), ResourceNames()
+    given = {what: _scalar(section, key) for what, key in _NAMES.items()}
+    names = {
+        what.value: value if isinstance(value, str) and value else usual.name(what) for what, value in given.items()
     }
-    given = {field: scalar(section, key) for field, key in keys.items()}
-    return ResourceNames(
-        **{
-            field: value if isinstance(value, str) and value else usual.name(What(field))
-            for field, value in given.items()
-        }
-    )
+    return Units(_whole(factor), ResourceNames(**names))
 
 
-def memory_factor(facts: Facts) -> int | None:
-    """gpuMemoryFactor of the device configuration; None when it is not known or no positive number."""
-    value = scalar(_section(facts), "gpuMemoryFactor")
-    return int(value) if isinstance(value, (int, float)) and value >= 1 else None
+def _whole(value: object) -> int | None:
+    """A number from 1 on that a loader can hold, cut to a whole one; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return int(value) if 1 <= value < 1 << 63 else None
 
 
-def _section(facts: Facts) -> Mapping | None:
+def units(facts: Facts) -> Units:
+    """The units in force, as far as the device configuration is known."""
     try:
         found = plugin_config(facts)
     except Missing:
-        return None
-    return device_values(found.text) if found else None
+        return Units()
+    return units_in(found.text) if found else Units()
 
 
-def scalar(section: Mapping | None, key: str) -> object:
+def resource_names(facts: Facts) -> ResourceNames:
+    """The resource names in force."""
+    return units(facts).names
+
+
+def memory_factor(facts: Facts) -> int | None:
+    """MiB per memory unit."""
+    return units(facts).factor
+
+
+def _scalar(section: Node | None, key: str) -> object:
     """The value of a key that is a plain value; None for anything else."""
-    node = section.get(key) if section else None
+    node = find(section, key)
     return node.value if isinstance(node, Scalar) else None
 
 
 def alive(pod: kube.Pod) -> bool:
     """Neither ended nor being deleted."""
-    return pod.status.phase not in _ENDED and not pod.metadata.deletion_timestamp
+    return pod.status.phase not in ENDED and not pod.metadata.deletion_timestamp
 
 
 def limits(container: kube.Container, names: ResourceNames) -> dict[What, object]:
@@ -369,7 +378,8 @@ def data_changed(item: kube.ConfigMap, keys: Iterable[str] = ()) -> float | None
 
 def context(facts: Facts) -> Context:
     """What the rules of validate and lint may know of this pool; parts that are missing stay unknown."""
-    factor = memory_factor(facts)
+    known = units(facts)
+    factor = known.factor
     nodes = None
     resources = None
     if facts.nodes.value is not None:
@@ -386,7 +396,7 @@ def context(facts: Facts) -> Context:
         factor=factor,
         nodes=nodes or None,
         resources=resources,
-        names=resource_names(facts),
+        names=known.names,
         queues=frozenset(queue.metadata.name for queue in facts.queues.value)
         if facts.queues.value is not None
         else None,

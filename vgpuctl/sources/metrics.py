@@ -10,11 +10,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from vgpuctl.model.usage.sample import CardSample, Scrape, VgpuSample
+from vgpuctl.model.usage.sample import UUID_LENGTH, CardSample, Scrape, VgpuSample
 
 PORT = 9394
 PATH = "/metrics"
-_UUID_LENGTH = 40
 _LARGEST = 1 << 50  # bytes; no card comes near, wrapped counters lie far above
 _NEVER = 10 * 365 * 86400  # a container without a launch counts from 1970
 
@@ -67,7 +66,7 @@ def scrape(text: str, node: str, at: float) -> Scrape:
         metric = _METRICS[name]
         found = True
         named = {meaning: next((labels[n] for n in names if n in labels), "") for meaning, names in _LABELS.items()}
-        uuid = named["uuid"][:_UUID_LENGTH]
+        uuid = named["uuid"][:UUID_LENGTH]
         place = (named["namespace"], named["pod"], named["container"], uuid)
         if not uuid or (not metric.of_card and not named["pod"]):
             continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from vgpuctl.model import configmaps
 from vgpuctl.model.config.kind import DEVICE, NODE, SCHEDULER, Kind
 from vgpuctl.model.config.validate import validate
 from vgpuctl.model.context import Context
@@ -46,8 +47,8 @@ def validate_live(facts: Facts, context: Context) -> Findings:
 
 
 def _missing(kind: Kind) -> Finding:
-    wanted = kind.configmap(Context()) or "volcano-scheduler-configmap"
-    places = " or ".join(kind.namespaces(Context()) or ("volcano-system",))
+    wanted = kind.configmap(Context()) or configmaps.SCHEDULER
+    places = " or ".join(kind.namespaces(Context()) or (configmaps.SCHEDULER_NAMESPACE,))
     return Finding(
         rule="cm-name",
         severity=Severity.ERROR,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from vgpuctl.model import configmaps
 from vgpuctl.model.config.kind import DEVICE, KINDS, NODE, SCHEDULER, Kind, kind_of
 from vgpuctl.model.context import Context
 from vgpuctl.model.document import Entry, Mapping, Position, Scalar, Sequence, find, place_of, read_yaml
@@ -106,7 +107,7 @@ def _by_name(name: str, context: Context) -> Kind | None:
     for kind in KINDS.values():
         if name and name == kind.configmap(context):
             return kind
-    return SCHEDULER if name == "volcano-scheduler-configmap" else None
+    return SCHEDULER if name == configmaps.SCHEDULER else None
 
 
 def _content(entry: Entry) -> Kind | None:

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from vgpuctl import resources
+from vgpuctl.model import configmaps
 from vgpuctl.model.config import mig
 from vgpuctl.model.config.factor import SAFE_ENTRIES, entries, smallest_factor
 from vgpuctl.model.config.kind import DEVICE, KINDS, NODE, SCHEDULER, Kind
@@ -120,8 +121,8 @@ def kinds_for(name: str) -> tuple[Kind, ...]:
 
 
 def _metadata(kind: Kind, plan: Plan) -> dict[str, str]:
-    name = kind.configmap(plan.context) or "volcano-scheduler-configmap"
-    return {"name": name, "namespace": (kind.namespaces(plan.context) or ("volcano-system",))[0]}
+    name = kind.configmap(plan.context) or configmaps.SCHEDULER
+    return {"name": name, "namespace": (kind.namespaces(plan.context) or (configmaps.SCHEDULER_NAMESPACE,))[0]}
 
 
 def _config_map(kind: Kind, plan: Plan) -> str:

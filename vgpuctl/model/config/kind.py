@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from vgpuctl.model import configmaps
 from vgpuctl.model.config import device, device_rules, node, node_rules, scheduler, scheduler_rules
 from vgpuctl.model.config.shape import nearest
 from vgpuctl.model.context import Context
@@ -35,9 +36,9 @@ DEVICE = Kind(
     "device-config",
     "device config",
     "yaml",
-    "device-config.yaml",
-    lambda context: "volcano-vgpu-device-config",
-    lambda context: ("kube-system", "volcano-system"),
+    configmaps.DEVICE_KEY,
+    lambda context: configmaps.DEVICE,
+    lambda context: configmaps.PLUGIN_NAMESPACES,
     device.read,
     device_rules.RULES,
 )
@@ -45,9 +46,9 @@ NODE = Kind(
     "node-config",
     "node config",
     "json",
-    "config.json",
-    lambda context: "volcano-vgpu-node-config",
-    lambda context: (context.plugin_namespace,) if context.plugin_namespace else ("kube-system", "volcano-system"),
+    configmaps.NODE_KEY,
+    lambda context: configmaps.NODE,
+    lambda context: (context.plugin_namespace,) if context.plugin_namespace else configmaps.PLUGIN_NAMESPACES,
     node.read,
     node_rules.RULES,
 )
@@ -55,7 +56,7 @@ SCHEDULER = Kind(
     "scheduler",
     "scheduler configuration",
     "yaml",
-    "volcano-scheduler.conf",
+    configmaps.SCHEDULER_KEY,
     lambda context: context.scheduler_configmap,
     lambda context: (context.scheduler_namespace,) if context.scheduler_namespace else (),
     scheduler.read,

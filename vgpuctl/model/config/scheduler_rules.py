@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from vgpuctl.model import configmaps
 from vgpuctl.model.config.scheduler import (
     ACTIONS,
     ARGUMENTS,
@@ -22,8 +23,6 @@ from vgpuctl.model.finding import Severity
 from vgpuctl.model.rule import Hit, Rule
 from vgpuctl.model.yaml_scalar import is_octal
 
-DEVICE_CONFIG = "volcano-vgpu-device-config"
-DEVICE_NAMESPACES = ("kube-system", "volcano-system")
 POLICIES = ("binpack", "spread")
 _TRUE = {"1", "t", "T", "TRUE", "true", "True"}
 _FALSE = {"0", "f", "F", "FALSE", "false", "False"}
@@ -178,11 +177,13 @@ def _sources(config: SchedulerConfig, context: Context) -> Iterator[Hit]:
         value = value_of(entry.value)
         if not isinstance(value, str):
             continue
-        if entry.name.endswith("CMName") and value != DEVICE_CONFIG:
-            message = f"the plugin reads {DEVICE_CONFIG}: scheduler and plugin work from different files"
-            yield Hit(entry.position, plugin.path_of(entry.name), message, f"{entry.name}: {DEVICE_CONFIG}")
-        elif entry.name.endswith("CMNamespace") and value not in DEVICE_NAMESPACES:
-            message = f"the plugin looks in {' and '.join(DEVICE_NAMESPACES)} only: they work from different files"
+        if entry.name.endswith("CMName") and value != configmaps.DEVICE:
+            message = f"the plugin reads {configmaps.DEVICE}: scheduler and plugin work from different files"
+            yield Hit(entry.position, plugin.path_of(entry.name), message, f"{entry.name}: {configmaps.DEVICE}")
+        elif entry.name.endswith("CMNamespace") and value not in configmaps.PLUGIN_NAMESPACES:
+            message = (
+                f"the plugin looks in {' and '.join(configmaps.PLUGIN_NAMESPACES)} only: they work from different files"
+            )
             yield Hit(entry.position, plugin.path_of(entry.name), message, f"{entry.name}: kube-system")
 
 

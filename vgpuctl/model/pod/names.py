@@ -13,6 +13,8 @@ USE_UUID: Final = annotation.USE_UUID
 NO_USE_UUID: Final = annotation.NO_USE_UUID
 PODGROUP_POLICY: Final = "volcano.sh/vgpu-podgroup-policy"
 QUEUE: Final = "scheduling.volcano.sh/queue-name"
+GROUP: Final = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
+"""A pod's PodGroup: the first of them that it has."""
 
 SINCE: Final = {MODE: "1.12.0", PODGROUP_POLICY: "1.15.0", USE_UUID: "1.16.0-alpha.0", NO_USE_UUID: "1.16.0-alpha.0"}
 """Annotation → the first Volcano that reads it; the others are read by every version."""

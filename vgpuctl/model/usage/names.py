@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from vgpuctl.model import kube
+from vgpuctl.model import configmaps, kube, pool
 from vgpuctl.model.facts import Facts
 from vgpuctl.model.quantity import integer
+from vgpuctl.model.reading import Missing
 from vgpuctl.model.resource import ResourceNames
-
-CONFIGMAP = "volcano-vgpu-device-config"
-KEY = "device-config.yaml"
-NAMESPACES = ("kube-system", "volcano-system")
-"""Where the plugin looks for it, in this order."""
 
 
 @dataclass(frozen=True)
@@ -38,40 +33,13 @@ class Names:
 
 def names_of(facts: Facts) -> tuple[Names, tuple[str, ...]]:
     """The names, and why the unit is unknown, if it is."""
-    maps = facts.configmaps.value
-    if maps is None:
-        return Names(None), (f"memory is in raw units: the device config is unknown ({facts.configmaps.reason})",)
-    found = {
-        item.metadata.namespace: (item.data or {}).get(KEY, "") for item in maps if item.metadata.name == CONFIGMAP
-    }
-    place = next((namespace for namespace in NAMESPACES if namespace in found), None)
-    if place is None:
-        return Names(None), (f"memory is in raw units: there is no ConfigMap {CONFIGMAP}",)
-    section = _section(found[place])
-    factor = section.get("gpuMemoryFactor")
-    names = ResourceNames(
-        **{
-            field: str(section[key])
-            for field, key in (
-                ("number", "resourceCountName"),
-                ("memory", "resourceMemoryName"),
-                ("percentage", "resourceMemoryPercentageName"),
-                ("cores", "resourceCoreName"),
-            )
-            if section.get(key)
-        }
-    )
-    if isinstance(factor, bool) or not isinstance(factor, int) or factor < 1:
-        return Names(None, names), (f"memory is in raw units: {place}/{CONFIGMAP} has no usable gpuMemoryFactor",)
-    return Names(factor, names), ()
-
-
-def _section(text: str) -> dict[str, Any]:
-    import yaml
-
+    raw = "memory is in raw units:"
     try:
-        content = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except yaml.YAMLError:
-        return {}
-    section = content.get("nvidia") if isinstance(content, dict) else None
-    return section if isinstance(section, dict) else {}
+        config = pool.plugin_config(facts)
+    except Missing as missing:
+        return Names(None), (f"{raw} the device config is unknown ({missing.reason})",)
+    if config is None:
+        return Names(None), (f"{raw} there is no ConfigMap {configmaps.DEVICE}",)
+    units = pool.units_in(config.text)
+    unusable = () if units.factor else (f"{raw} {pool.full_name(config.map.metadata)} has no usable gpuMemoryFactor",)
+    return Names(units.factor, units.names), unusable

@@ -5,26 +5,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from vgpuctl.model import annotation, kube
 from vgpuctl.model.facts import Facts
+from vgpuctl.model.pool import ENDED
 from vgpuctl.model.reading import Reading
 from vgpuctl.model.usage.free import with_free
 from vgpuctl.model.usage.holdings import CardKey, Holdings
 from vgpuctl.model.usage.names import Names, names_of
 from vgpuctl.model.usage.queues import Queues, queues
 from vgpuctl.model.usage.row import PendingPod, Row, State
-from vgpuctl.model.usage.sample import CardSample, Scrape, VgpuSample
+from vgpuctl.model.usage.sample import UUID_LENGTH, CardSample, Scrape, VgpuSample
 
 STALE_AFTER = 30.0
 """Seconds after which a figure of use is old."""
 IDLE_AFTER = 60.0
 """Seconds without a kernel after which a vGPU is idle."""
-_UUID_LENGTH = 40
-_FINISHED = ("Succeeded", "Failed")
 _NOTHING = VgpuSample("", "", "", "")
-_decode = lru_cache(maxsize=65536)(annotation.decode_allocations)
 
 
 @dataclass(frozen=True)
@@ -57,7 +54,7 @@ def pool(facts: Facts) -> Holdings:
     vgpus: list[Row] = []
     pending: list[PendingPod] = []
     for pod in pods:
-        if pod.status.phase in _FINISHED:
+        if pod.status.phase in ENDED:
             continue
         held = (pod.metadata.annotations or {}).get(annotation.IDS)
         if pod.spec.node_name or held:
@@ -118,7 +115,7 @@ def _places(
 
 
 def _card(node: str, card: annotation.RegisteredCard, names: Names, use: _Use, now: float) -> Row:
-    sample, scrape = use.cards.get((node, card.uuid[:_UUID_LENGTH]), (None, None))
+    sample, scrape = use.cards.get((node, card.uuid[:UUID_LENGTH]), (None, None))
     return Row(
         level="card",
         node=node,
@@ -179,7 +176,7 @@ def _vgpus(
     if not asking and not held:
         return
     node = pod.spec.node_name or (pod.metadata.annotations or {}).get(annotation.NODE)
-    allocations = _decode(held)
+    allocations = annotation.decode_allocations(held)
     queue = rule.of(pod)
     for number, container in enumerate(filter(None, allocations.containers)):
         name = asking[number] if number < len(asking) else ""
@@ -216,7 +213,7 @@ def _vgpu(
     meta = pod.metadata
     uuid = vgpu.card if "[" in vgpu.uuid else vgpu.uuid
     place = cards.get((node, uuid))
-    found = use.vgpus.get((meta.namespace, meta.name, container, uuid[:_UUID_LENGTH]))
+    found = use.vgpus.get((meta.namespace, meta.name, container, uuid[:UUID_LENGTH]))
     sample, scrape = found or (_NOTHING, None)
     allocated = names.bytes(vgpu.memory)
     cores = vgpu.cores / 100

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 from vgpuctl.model import kube
 from vgpuctl.model.facts import Facts
+from vgpuctl.model.pod.names import GROUP, QUEUE
 
-GROUP_NAMES = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
-QUEUE_NAME = "scheduling.volcano.sh/queue-name"
 DEFAULT = "default"
 
 
@@ -26,14 +25,14 @@ class Queues:
     def of(self, pod: kube.Pod) -> str | None:
         """The pod's queue; None when what decides it is unknown."""
         annotations = pod.metadata.annotations or {}
-        group = annotations.get(GROUP_NAMES[0]) or annotations.get(GROUP_NAMES[1])
+        group = next(filter(None, map(annotations.get, GROUP)), None)
         if group:
             if self.groups is None:
                 return None
             queue = self.groups.get((pod.metadata.namespace, group))
             if queue:
                 return queue
-        own = annotations.get(QUEUE_NAME)
+        own = annotations.get(QUEUE)
         if own:
             return own
         if self.namespaces is None:
@@ -53,6 +52,6 @@ def queues(facts: Facts) -> Queues:
         else {
             namespace.metadata.name: queue
             for namespace in namespaces
-            if (queue := namespace.metadata.annotation(QUEUE_NAME))
+            if (queue := namespace.metadata.annotation(QUEUE))
         },
     )

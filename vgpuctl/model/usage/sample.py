@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+UUID_LENGTH = 40
+"""Monitors cut UUIDs to so many characters; a MIG slice is longer."""
+
 
 @dataclass(frozen=True)
 class CardSample:
@@ -18,7 +21,7 @@ class CardSample:
 class VgpuSample:
     """A container's part of one card, as the library in it counts. Memory in bytes, cores in cards.
 
-    uuid: as the monitor writes it, at most 40 characters. last_kernel: Unix seconds, 0 for never.
+    uuid: as the monitor writes it, see UUID_LENGTH. last_kernel: Unix seconds, 0 for never.
     busy, throttled: ratios of time, None for monitors that do not tell. reason: what was odd about the figures.
     """
 

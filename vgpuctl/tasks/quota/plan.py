@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from vgpuctl.model import kube, pool
+from vgpuctl.model import configmaps, kube, pool
 from vgpuctl.model.change import Change
 from vgpuctl.model.facts import Facts
 from vgpuctl.model.pod.names import QUEUE
@@ -43,7 +43,7 @@ def pool_of(facts: Facts) -> Pool:
     """What amounts are measured by, as far as the facts tell."""
     names = pool.resource_names(facts)
     factor = pool.memory_factor(facts)
-    why = facts.configmaps.reason or f"no {pool.DEVICE_CONFIGMAP} was found"
+    why = facts.configmaps.reason or f"no {configmaps.DEVICE} was found"
     nodes = facts.nodes.value
     if nodes is None:
         return Pool(names, factor, why=facts.nodes.reason if factor else why)
