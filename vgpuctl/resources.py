@@ -6,6 +6,7 @@ In a wheel they lie in `vgpuctl/_data/`, in an editable install or a checkout be
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -25,3 +26,10 @@ def path(name: str) -> Path:
 def text(name: str) -> str:
     """The content of a data file as text."""
     return path(name).read_text(encoding="utf-8")
+
+
+def documents(name: str) -> list[Any]:
+    """The documents of a data file in YAML, as plain data."""
+    import yaml
+
+    return list(yaml.load_all(text(name), getattr(yaml, "CSafeLoader", yaml.SafeLoader)))

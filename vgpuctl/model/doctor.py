@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import Enum
 
-import msgspec
-
 from vgpuctl.model.output import Item, Output
 
 
@@ -20,7 +18,7 @@ class Status(str, Enum):
     SKIP = "skip"
 
 
-class Evidence(msgspec.Struct, frozen=True, rename="camel"):
+class Evidence(Item, frozen=True):
     """What was read and where: source is a path, an object (`Node gpu-1`) or "NVML"."""
 
     source: str
@@ -51,6 +49,8 @@ class CheckResult(Item, frozen=True, kw_only=True):
 
 
 class Counts(Item, frozen=True, kw_only=True):
+    """How many results have each status."""
+
     passed: int = 0
     warnings: int = 0
     failed: int = 0
@@ -63,8 +63,8 @@ class Counts(Item, frozen=True, kw_only=True):
 
 
 class DoctorReport(Output, frozen=True, kw_only=True):
-    """What `doctor` prints. version: of vgpuctl. time: when the facts were read, Unix seconds. skipped_by_user: what
-    --only and --skip left out."""
+    """What `doctor` prints. version: of vgpuctl. time: when the facts were read, Unix seconds. left_out: the ids
+    of the checks that --only and --skip left out."""
 
     version: str = ""
     time: float = 0.0

@@ -83,6 +83,11 @@ class Mapping(Node, frozen=True):
 
     entries: tuple[Entry, ...]
 
+    @property
+    def names(self) -> set[str]:
+        """The keys."""
+        return {entry.name for entry in self.entries}
+
     def entry(self, name: str) -> Entry | None:
         """The entry that counts for `name`: the last one written."""
         return next((entry for entry in reversed(self.entries) if entry.name == name), None)

@@ -1,6 +1,6 @@
 """Kubernetes objects in a text, with positions: one or several documents, Lists unwrapped, YAML or JSON.
 
-The base of `pod lint` and `quota lint`.
+The base of `config validate`, `pod lint` and `quota lint`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A lint rule as a record, and what it yields; the tables are in model.pod and model.quota."""
+"""A rule as a record, and what it yields; the tables are in model.config, model.pod and model.quota."""
 
 from __future__ import annotations
 

@@ -35,7 +35,6 @@ _NAMES = {**_SPACES, **_ZERO_WIDTH}
 _ANY = re.compile(f"[{''.join(_NAMES)}]")
 _AT_EDGE = re.compile(f"^[{''.join(_SPACES)}]|[{''.join(_SPACES)}]$|[{''.join(_ZERO_WIDTH)}]")
 _INDENT = re.compile(f"^ *([{''.join(_NAMES)}])", re.MULTILINE)
-_CONTROL = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def read(text: str, place: Place | None) -> list[Document]:
@@ -223,7 +222,7 @@ def _merged(entries: list[Entry]) -> tuple[Entry, ...]:
 
 
 def _control(text: str, place: Place) -> Fault:
-    match = _CONTROL.search(text)
+    match = yaml.reader.Reader.NON_PRINTABLE.search(text)
     offset = match.start() if match else 0
     name = f"U+{ord(match.group()):04X}" if match else "a control character"
     return Fault("invisible-character", f"{name} is not allowed in YAML", place.at(offset), "remove it", fatal=True)

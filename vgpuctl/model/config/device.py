@@ -153,7 +153,7 @@ def _no_section(root: Mapping, loader: Loader) -> None:
             loader.hit("wrong-nesting", entry.position, entry.name, message, f"remove the level {entry.name}")
             return
     first = next(iter(root), None)
-    what = next((text for name, text in _FOREIGN.items() if name in _names(root)), "no device config")
+    what = next((text for name, text in _FOREIGN.items() if name in root.names), "no device config")
     message = f"this is {what}: it has no nvidia section, so all values are zero and the plugin crashes"
     if loader.templates and first is None:
         return
@@ -172,11 +172,7 @@ def holds_section(node: Node, levels: int = 4) -> bool:
 
 
 def _known(node: Mapping) -> bool:
-    return bool(_names(node) & set(NVIDIA.fields))
-
-
-def _names(node: Mapping) -> set[str]:
-    return {entry.name for entry in node}
+    return bool(node.names & set(NVIDIA.fields))
 
 
 def _beside(root: Mapping, loader: Loader) -> frozenset[str]:

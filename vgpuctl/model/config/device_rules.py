@@ -7,17 +7,13 @@ from collections.abc import Iterator
 from vgpuctl.model.config import mig_rules
 from vgpuctl.model.config.device import DeviceConfig
 from vgpuctl.model.config.factor import SAFE_ENTRIES, entries, smallest_factor
+from vgpuctl.model.config.shape import reported
 from vgpuctl.model.context import Context
 from vgpuctl.model.finding import Severity
 from vgpuctl.model.rule import Hit, Rule
 from vgpuctl.model.volcano import fixed_names
 
 PREFIX = "volcano.sh/"
-
-
-def reported(rule: str, severity: Severity, why: str) -> Rule[DeviceConfig]:
-    """A rule that the loader itself finds broken."""
-    return Rule(rule, severity, why, lambda config, context: config.loader.hits.get(rule, ()))
 
 
 def _range(config: DeviceConfig, context: Context) -> Iterator[Hit]:

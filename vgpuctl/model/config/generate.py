@@ -67,10 +67,8 @@ class Plan:
 @functools.cache
 def profiles() -> dict[str, Profile]:
     """The profiles by name."""
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return msgspec.convert(yaml.load(resources.text("templates/profiles.yaml"), loader), dict[str, Profile])
+    (table,) = resources.documents("templates/profiles.yaml")
+    return msgspec.convert(table, dict[str, Profile])
 
 
 def plan(name: str, context: Context, *, named: bool) -> Plan:

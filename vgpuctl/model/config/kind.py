@@ -73,16 +73,16 @@ def kind_of(root: Node | None) -> Kind | None:
     """What a text without a name is, from its keys; a foreign plugin's file counts as a device config gone wrong."""
     if isinstance(root, Sequence):
         items = [item for item in root.items if isinstance(item, Mapping)]
-        if any(_names(item) & _NODE_ENTRY for item in items):
+        if any(item.names & _NODE_ENTRY for item in items):
             return NODE
-        return SCHEDULER if any("plugins" in _names(item) for item in items) else None
+        return SCHEDULER if any("plugins" in item.names for item in items) else None
     if not isinstance(root, Mapping):
         return None
     return next(_guesses(root), None)
 
 
 def _guesses(root: Mapping) -> Iterator[Kind]:
-    names = _names(root)
+    names = root.names
     lower = {name.lower() for name in names}
     if "nodeconfig" in lower:
         yield NODE
@@ -99,9 +99,9 @@ def _guesses(root: Mapping) -> Iterator[Kind]:
     inner = [entry.value for entry in root if isinstance(entry.value, Mapping)]
     if any(device.holds_section(value) for value in inner):
         yield DEVICE
-    if any("tiers" in _names(value) for value in inner):
+    if any("tiers" in value.names for value in inner):
         yield SCHEDULER
-    if any("nodeconfig" in _names(value) for value in inner):
+    if any("nodeconfig" in value.names for value in inner):
         yield NODE
     if lower & _FOREIGN:
         yield DEVICE
@@ -119,7 +119,3 @@ def kind_of_text(text: str) -> Kind | None:
     if "nvidia" in lower and ":" in lower:
         return DEVICE
     return SCHEDULER if "tiers" in lower or "actions" in lower else None
-
-
-def _names(node: Mapping) -> set[str]:
-    return {entry.name for entry in node}

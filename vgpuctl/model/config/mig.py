@@ -1,4 +1,4 @@
-"""MIG geometries by card model, from templates/mig-geometries.yaml: facts that validate and generate share."""
+"""MIG geometries by card model, from templates/mig-geometries.yaml: facts that validate, generate and lint share."""
 
 from __future__ import annotations
 
@@ -27,10 +27,19 @@ class Profile(msgspec.Struct, frozen=True):
         return int(self.name.partition("g.")[0])
 
     @property
+    def nominal(self) -> int:
+        """MiB that its name promises."""
+        return int(re.sub(r"\D", "", self.name.partition("g.")[2])) * _MIB_PER_GB
+
+    @property
+    def counted(self) -> int:
+        """MiB that the scheduler counts an instance with: by upstream's table where that has it."""
+        return self.shipped or self.memory
+
+    @property
     def most(self) -> int:
         """The largest memory (MiB) that may be written for it without promising what is not there."""
-        nominal = int(re.sub(r"\D", "", self.name.partition("g.")[2])) * _MIB_PER_GB
-        return max(self.memory if self.measured else nominal, self.shipped or 0)
+        return max(self.memory if self.measured else self.nominal, self.shipped or 0)
 
 
 class Family(msgspec.Struct, frozen=True):
@@ -55,10 +64,8 @@ class _Table(msgspec.Struct, frozen=True):
 
 @functools.cache
 def _table() -> _Table:
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return msgspec.convert(yaml.load(resources.text("templates/mig-geometries.yaml"), loader), _Table)
+    (table,) = resources.documents("templates/mig-geometries.yaml")
+    return msgspec.convert(table, _Table)
 
 
 def all_families() -> list[Family]:
@@ -75,6 +82,15 @@ def families(model: str) -> list[Family]:
     if re.fullmatch(r"[A-Z]+\d+", words):
         return [family for family in _table().families if family.card.split()[0] == words]
     return []
+
+
+def usual_profiles(model: str) -> tuple[Profile, ...]:
+    """The profiles in the layouts of a card, by its model name; none for a card without MIG or not known."""
+    found = families(model)
+    if len(found) != 1:
+        return ()
+    used = {name for layout in found[0].layouts for name in layout}
+    return tuple(profile for profile in found[0].profiles if profile.name in used)
 
 
 def has_no_mig(model: str) -> bool:

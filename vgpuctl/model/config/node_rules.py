@@ -6,18 +6,13 @@ from collections.abc import Iterator
 
 from vgpuctl.model.config import mig
 from vgpuctl.model.config.node import NodeConfig
-from vgpuctl.model.config.shape import MOST_GUESSES, nearest
+from vgpuctl.model.config.shape import MOST_GUESSES, nearest, reported
 from vgpuctl.model.context import Context
 from vgpuctl.model.document import Position
 from vgpuctl.model.finding import Severity
 from vgpuctl.model.rule import Hit, Rule
 
 MODES = ("hami-core", "mig")
-
-
-def reported(rule: str, severity: Severity, why: str) -> Rule[NodeConfig]:
-    """A rule that the loader itself finds broken."""
-    return Rule(rule, severity, why, lambda config, context: config.loader.hits.get(rule, ()))
 
 
 def _mode(config: NodeConfig, context: Context) -> Iterator[Hit]:

@@ -144,7 +144,7 @@ def read(document: Document) -> SchedulerConfig:
         elif not document.broken:
             loader.hit("foreign-format", place, "", "this is no scheduler configuration", "write actions: and tiers:")
         return SchedulerConfig(loader, None, (), (), place)
-    names = {entry.name for entry in root}
+    names = root.names
     if not names & {*ROOT.fields, *ROOT.homes} and not any(nearest(name, ROOT.fields) for name in names):
         return _not_at_the_top(root, loader, place)
     section = loader.load(root, ROOT, "").value

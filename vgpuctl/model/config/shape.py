@@ -16,8 +16,9 @@ from typing import Any
 import msgspec
 
 from vgpuctl.model.document import Document, Entry, Mapping, Node, Position, Scalar, Sequence
+from vgpuctl.model.finding import Severity
 from vgpuctl.model.manifest import join, near
-from vgpuctl.model.rule import Hit
+from vgpuctl.model.rule import Hit, Rule
 from vgpuctl.model.yaml_scalar import is_octal
 
 _NOTE = re.compile(r"(_|x-|//|#).*|comments?|description|notes?", re.IGNORECASE)
@@ -229,7 +230,7 @@ class Loader:
                 message = f"{entry.name} is not read here: it belongs under {shape.homes[entry.name]}"
                 self.hit(shape.stray, entry.position, here, message, f"move it under {shape.homes[entry.name]}")
             return True
-        if isinstance(entry.value, Mapping) and {e.name for e in entry.value} & set(shape.fields):
+        if isinstance(entry.value, Mapping) and entry.value.names & set(shape.fields):
             lost.update(e.name for e in entry.value)
             message = f"{entry.name} is not read, nor anything under it: its keys belong one level higher"
             self.hit("wrong-nesting", entry.position, here, message, f"remove the level {entry.name}")
@@ -296,6 +297,11 @@ class Loader:
             who = "the plugin" if value < 0 else "the scheduler"
             return "loaders-disagree", f"only {who} can load {node.text}; the other one drops the whole file", remedy
         return "number-range", f"{node.text} is out of range: {self.effect}", f"{remedy} from 1 on"
+
+
+def reported(rule: str, severity: Severity, why: str) -> Rule[Any]:
+    """A rule that the loader itself finds broken."""
+    return Rule(rule, severity, why, lambda config, context: config.loader.hits.get(rule, ()))
 
 
 def _in_mib(match: re.Match[str]) -> str:

@@ -6,11 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from vgpuctl.model.config.mig import usual_profiles
 from vgpuctl.model.context import Context
 from vgpuctl.model.document import Mapping, Node, Sequence
 from vgpuctl.model.finding import Severity
 from vgpuctl.model.manifest import entries
-from vgpuctl.model.mig import slices_of
 from vgpuctl.model.pod.ask import Ask, ask, asks, candidates, in_mig_mode
 from vgpuctl.model.pod.template import Container
 from vgpuctl.model.quantity import GIB, MIB, int32, show_mib, size, units_for
@@ -236,11 +236,11 @@ def _largest(container: Container, context: Context) -> tuple[int | None, str]:
     for node in candidates(container.template, context) if context.factor else ():
         assert context.factor
         units, text = node.memory // context.factor, f"{node.memory} MiB = {node.memory // context.factor} units"
-        cut = slices_of(node.model) if node.mode == "mig" else ()
+        cut = usual_profiles(node.model) if node.mode == "mig" else ()
         if cut:
-            largest = max(cut, key=lambda one: one.memory)
-            units = largest.memory // context.factor
-            text = f"the slice {largest.name} has {largest.memory} MiB = {units} units"
+            largest = max(cut, key=lambda one: one.counted)
+            units = largest.counted // context.factor
+            text = f"the slice {largest.name} has {largest.counted} MiB = {units} units"
         if context.factor > 1:
             text += f" of {context.factor} MiB"
         if best[0] is None or units > best[0]:
@@ -292,15 +292,15 @@ def slice_size(container: Container, context: Context) -> Iterator[Hit]:
         return
     asked = found.number * context.factor
     for node in candidates(container.template, context):
-        cut = sorted(slices_of(node.model), key=lambda one: one.memory)
-        missed = next((one for one in reversed(cut) if one.memory < asked <= one.nominal), None)
-        taken = next((one for one in cut if one.memory >= asked), None)
+        cut = sorted(usual_profiles(node.model), key=lambda one: one.counted)
+        missed = next((one for one in reversed(cut) if one.counted < asked <= one.nominal), None)
+        taken = next((one for one in cut if one.counted >= asked), None)
         if missed and taken:
             yield at(
                 found,
                 f"{found.number} x {context.factor} = {asked} MiB is more than the {missed.name} slice "
-                f"({missed.memory} MiB): it takes a {taken.name} slice",
-                f'"{missed.memory // context.factor}"',
+                f"({missed.counted} MiB): it takes a {taken.name} slice",
+                f'"{missed.counted // context.factor}"',
             )
             return
 

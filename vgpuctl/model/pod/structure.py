@@ -43,9 +43,8 @@ def structure(template: Template, context: Context) -> Iterator[tuple[str, Hit]]
 
 
 def _misspelt(name: str, level: Level) -> str:
-    present = {entry.name for entry in level.node.entries}
     right = near(name, level.fields)
-    return "" if right in present else right
+    return "" if right in level.node.names else right
 
 
 def _home(entry: Entry, level: Level, context: Context) -> str:

@@ -54,7 +54,7 @@ def _unknown(manifest: Manifest) -> Iterator[tuple[Entry, str, str, str, str]]:
     for level, node, path, fields in _levels(manifest):
         for entry in entries(node):
             if entry.name not in fields:
-                right = near(entry.name, fields - {present.name for present in node.entries})
+                right = near(entry.name, fields - node.names)
                 yield entry, join(path, entry.name), level, right, "" if right else _home(entry, level, manifest.kind)
 
 

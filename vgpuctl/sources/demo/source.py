@@ -40,11 +40,8 @@ class Demo:
     scope = ""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
-        import yaml
-
         self._clock = clock
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        plan, *objects = yaml.load_all(resources.text("templates/demo.yaml"), loader)
+        plan, *objects = resources.documents("templates/demo.yaml")
         self._plan = msgspec.convert(plan, Plan)
         self._objects: list[Object] = objects
 
