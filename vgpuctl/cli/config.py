@@ -125,12 +125,12 @@ def validate_command(
         raise nothing_named("config validate")
     context = Context()
     if live or settings.bundle or settings.demo:
-        from vgpuctl.cli.sources import sources
+        from vgpuctl.cli.sources import pool
         from vgpuctl.model.pool import context as context_of
         from vgpuctl.tasks.context import PARTS
         from vgpuctl.tasks.load import load
 
-        facts = load(sources(settings), PARTS)
+        facts = load(pool(settings), PARTS)
         context = with_options(context_of(facts), volcano_version, factor, gpus)
         findings = validate_live(facts, context) if live else None
     else:

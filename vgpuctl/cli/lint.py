@@ -50,12 +50,12 @@ def context_for(settings: Settings, live: bool, parts: Sequence[Part] = ()) -> t
 
     if not (live or settings.bundle or settings.demo):
         return Facts(), Context()
-    from vgpuctl.cli.sources import sources
+    from vgpuctl.cli.sources import pool
     from vgpuctl.model.pool import context
     from vgpuctl.tasks.context import PARTS
     from vgpuctl.tasks.load import load
 
-    facts = load(sources(settings), (*PARTS, *parts))
+    facts = load(pool(settings), (*PARTS, *parts))
     return facts, context(facts)
 
 

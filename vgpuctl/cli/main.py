@@ -6,7 +6,6 @@ import os
 import sys
 import time
 import traceback
-from pathlib import Path
 from typing import NoReturn, TextIO
 
 from vgpuctl.model.problem import Exit, Problem
@@ -99,11 +98,14 @@ def _discard(stream: TextIO) -> None:
 
 def _crash(error: Exception) -> int:
     """Keeps the traceback (without local variables) in a file that only the user can read, and says where."""
-    base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    path = Path(base) / "vgpuctl" / f"crash-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt"
+    from vgpuctl.cli.settings import own_directory
+
+    path = own_directory("XDG_STATE_HOME", ".local/state") / f"crash-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt"
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     what = f"vgpuctl failed in a way it should not: {type(error).__name__}: {error}"
     try:
+        if not path.is_absolute():
+            raise FileNotFoundError(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
             file.write(text)

@@ -67,7 +67,7 @@ def shared(
         @functools.wraps(function)
         def call(ctx: typer.Context, **values: Any) -> None:
             given = {option.name: values.pop(option.name) for option in options}
-            settings = settings_from(ctx.obj or {}, given)
+            settings = settings_from(ctx.obj or {}, given, forms)
             if OUTPUT in groups and settings.output not in ("", *forms):
                 raise Problem(
                     f"-o {settings.output} is not a form that {ctx.command_path} knows",

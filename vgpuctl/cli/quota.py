@@ -100,10 +100,10 @@ def set_command(
 @shared(CONNECTION, SOURCE, OUTPUT, forms=("table", "wide", "json", "yaml", "csv", "name"))
 def list_command(settings: Settings) -> Exit | None:
     """Show the caps, what the API server counts, what pods really hold, and quotas that enforce nothing."""
-    from vgpuctl.cli.sources import sources
+    from vgpuctl.cli.sources import pool
     from vgpuctl.tasks.quota.work import listed
 
-    quotas = listed(sources(settings))
+    quotas = listed(pool(settings))
     show(quotas, settings)
     for line in quotas.unread:
         note(f"not known: {line}")
@@ -157,10 +157,10 @@ def apply_command(
 @shared(CONNECTION, SOURCE, OUTPUT, forms=("yaml", "json"))
 def export_command(settings: Settings) -> Exit | None:
     """Write the shares that vgpuctl gave as a teams file for `quota apply -f`."""
-    from vgpuctl.cli.sources import sources
+    from vgpuctl.cli.sources import pool
     from vgpuctl.tasks.quota.export import export
 
-    teams, notes = export(sources(settings))
+    teams, notes = export(pool(settings))
     show(teams, settings)
     for line in notes:
         note(line)

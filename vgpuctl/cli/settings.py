@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,10 @@ from vgpuctl.model.problem import Exit, Problem
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
 _TIME = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)?")
+_KEYWORDS = {"as_user": "as", "bundle": "from"}
+"""Options whose own names Python keeps for itself."""
+_LONGEST = 1e9
+"""Seconds, some thirty years: what sockets and clocks can still count with."""
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
 
 
@@ -44,28 +48,30 @@ class Settings:
         return self if self.output else replace(self, output=default)
 
 
-def settings_from(before: Mapping[str, Any], after: Mapping[str, Any]) -> Settings:
+def settings_from(before: Mapping[str, Any], after: Mapping[str, Any], forms: Sequence[str] = ()) -> Settings:
     """Merges the options before and after the command with the environment and the config file.
 
+    forms: the forms of output that the command knows. One that it does not know is wrong use where it was given as
+    an option; as a default, which is for all commands, it leaves the command its own.
     Raises Problem (wrong use) for a value that cannot be understood, naming where it stands.
     """
     values: dict[str, Any] = {}
     from_file = _config_file()
     for option in fields(Settings):
-        given = after.get(option.name)
-        if given is None or given == []:
-            given = before.get(option.name)
-        place = f"--{option.name.replace('_', '-')}"
-        if given is None or given == []:
-            variable = f"VGPUCTL_{option.name.upper()}"
-            given, place = os.environ.get(variable), variable
-        if given is None and option.name in from_file:
-            given, place = from_file[option.name], f"{_config_path()}: {option.name}"
+        name = _flag(option.name)
+        given = next((side[option.name] for side in (after, before) if side.get(option.name) not in (None, [])), None)
         if given is not None:
-            values[option.name] = _convert(option.name, option.type, given, place)
+            values[option.name] = _convert(option.name, option.type, given, f"--{name}")
+            continue
+        variable = f"VGPUCTL_{name.replace('-', '_').upper()}"
+        given, place = os.environ.get(variable) or None, variable
+        if given is None:
+            given, place = from_file.get(name), f"{_config_path()}: {name}"
+        if given is not None:
+            value = _convert(option.name, option.type, given, place)
+            if option.name != "output" or _known(value, forms, place):
+                values[option.name] = value
     settings = Settings(**values)
-    if settings.fail_on not in ("error", "warn"):
-        raise _wrong("--fail-on", settings.fail_on, "error or warn")
     chosen = [
         flag for flag, on in (("--demo", settings.demo), ("--local", settings.local), ("--from", settings.bundle)) if on
     ]
@@ -74,12 +80,26 @@ def settings_from(before: Mapping[str, Any], after: Mapping[str, Any]) -> Settin
     return settings
 
 
+def _flag(name: str) -> str:
+    """The option's name as users write it."""
+    return _KEYWORDS.get(name, name.replace("_", "-"))
+
+
+def _known(form: str, forms: Sequence[str], place: str) -> bool:
+    """Whether a command knows the default form of output. Raises Problem (wrong use) for one that none knows."""
+    from vgpuctl.render.forms import FORMS
+
+    if form not in FORMS:
+        raise _wrong(place, form, f"one of: {', '.join(FORMS)}")
+    return form in forms
+
+
 def seconds(text: str, place: str) -> float:
     """A time such as 10s, 500ms or 1m, in seconds. Raises Problem (wrong use), naming the place."""
     match = _TIME.fullmatch(text.strip())
     if not match:
         raise _wrong(place, text, "a time such as 10s, 500ms or 1m")
-    return float(match.group(1)) * _SECONDS[match.group(2)]
+    return min(float(match.group(1)) * _SECONDS[match.group(2)], _LONGEST)
 
 
 def _convert(name: str, kind: Any, value: Any, place: str) -> Any:
@@ -91,21 +111,34 @@ def _convert(name: str, kind: Any, value: Any, place: str) -> Any:
             raise _wrong(place, value, "true or false")
         return word in _TRUE
     if kind == "tuple[str, ...]":
-        return tuple(value.split(",")) if isinstance(value, str) else tuple(str(part) for part in value)
-    return str(value)
+        parts = value if isinstance(value, list) else str(value).split(",")
+        return tuple(str(part) for part in parts)
+    text = str(value)
+    if "\0" in text or isinstance(value, (dict, list)):
+        raise _wrong(place, value, "one text")
+    if name == "fail_on" and text not in ("error", "warn"):
+        raise _wrong(place, text, "error or warn")
+    return text
 
 
 def _wrong(place: str, value: object, wanted: str) -> Problem:
     return Problem(f"{place}: {value!r} is not understood", remedy=f"write {wanted}", exit_code=Exit.USAGE)
 
 
+def own_directory(variable: str, below: str) -> Path:
+    """vgpuctl's directory by the XDG rules: under $variable, else under `below` in the home directory.
+
+    It is relative where the user has no home directory (a container with any user number): nothing is there then.
+    """
+    return Path(os.environ.get(variable) or os.path.join(os.path.expanduser("~"), below)) / "vgpuctl"  # noqa: PTH111, PTH118
+
+
 def _config_path() -> Path:
-    base = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
-    return Path(base) / "vgpuctl" / "config.yaml"
+    return own_directory("XDG_CONFIG_HOME", ".config") / "config.yaml"
 
 
 def _config_file() -> dict[str, Any]:
-    """The defaults of the user's config file: a mapping from option names (dashes allowed) to values."""
+    """The defaults of the user's config file: a mapping from options' names (or with underscores) to values."""
     path = _config_path()
     try:
         text = path.read_text(encoding="utf-8")
@@ -113,15 +146,17 @@ def _config_file() -> dict[str, Any]:
         return {}
     except OSError as error:
         raise Problem(f"cannot read {path}", str(error.strerror), exit_code=Exit.USAGE) from None
+    except UnicodeDecodeError:
+        raise Problem(f"{path} is not UTF-8", remedy="save it as UTF-8", exit_code=Exit.USAGE) from None
     import yaml
 
     try:
         content = yaml.safe_load(text) or {}
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise Problem(f"{path} is not YAML", str(error), exit_code=Exit.USAGE) from None
-    known = {option.name for option in fields(Settings)}
+    known = {_flag(option.name) for option in fields(Settings)}
     values = (
-        {str(key).replace("-", "_"): value for key, value in content.items()} if isinstance(content, dict) else None
+        {str(key).replace("_", "-"): value for key, value in content.items()} if isinstance(content, dict) else None
     )
     unknown = sorted(set(values or ()) - known)
     if values is None or unknown:

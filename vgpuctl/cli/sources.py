@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from vgpuctl.cli.settings import Settings
 from vgpuctl.model.problem import Exit, Problem
+from vgpuctl.model.quota.team import wrong_name
+from vgpuctl.model.selector import Selector, selector
 from vgpuctl.sources.cluster import Cluster, Flags, find_access
 from vgpuctl.sources.cluster.cluster import no_cluster
 from vgpuctl.sources.source import Source
@@ -28,8 +30,21 @@ def sources(settings: Settings, *, machine: bool = False) -> tuple[Source, ...]:
     return _machine(settings)
 
 
+def pool(settings: Settings) -> tuple[Source, ...]:
+    """The source of a pool's objects: never this machine, unless it is named. Raises Problem without a cluster."""
+    named = settings.demo or settings.bundle or settings.local or settings.root
+    return sources(settings) if named else (need_cluster(settings),)
+
+
 def find_cluster(settings: Settings) -> Cluster | None:
-    """The live cluster that the settings name, None when there is none. Raises Problem for a broken kubeconfig."""
+    """The live cluster that the settings name, None when there is none. Raises Problem for a broken kubeconfig.
+
+    Wrong use is told before the API server is asked, which has no words for it.
+    """
+    namespace = "" if settings.all_namespaces else settings.namespace
+    if namespace and (why := wrong_name(namespace, "a namespace")):
+        raise Problem(f"-n: {why}", exit_code=Exit.USAGE)
+    labels(settings)
     flags = Flags(
         settings.kubeconfig, settings.context, settings.cluster, settings.user, settings.as_user, settings.as_group
     )
@@ -38,10 +53,18 @@ def find_cluster(settings: Settings) -> Cluster | None:
         return None
     return Cluster(
         access,
-        namespace="" if settings.all_namespaces else settings.namespace,
+        namespace=namespace,
         selector=settings.selector,
         timeout=settings.request_timeout,
     )
+
+
+def labels(settings: Settings) -> Selector:
+    """What -l selects. Raises Problem (wrong use) for what is not understood."""
+    try:
+        return selector(settings.selector)
+    except ValueError as error:
+        raise Problem(f"-l {settings.selector} is not understood", str(error), exit_code=Exit.USAGE) from None
 
 
 def need_cluster(settings: Settings) -> Cluster:

@@ -14,10 +14,9 @@ from vgpuctl.cli.help import new_app
 from vgpuctl.cli.options import CONNECTION, OUTPUT, SOURCE, shared
 from vgpuctl.cli.settings import Settings
 from vgpuctl.cli.show import here, note, show, write
-from vgpuctl.cli.sources import sources
+from vgpuctl.cli.sources import labels, sources
 from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.model.reading import Missing
-from vgpuctl.model.selector import selector
 from vgpuctl.model.usage.arrange import GROUPS, arrange
 from vgpuctl.model.usage.order import SORTS, sort_keys
 from vgpuctl.render.json import line
@@ -63,12 +62,8 @@ def top(
         sort_keys(sort)
     except ValueError as unknown:
         raise _wrong(f"--sort {unknown}", f"use some of: {', '.join(SORTS)}") from None
-    try:
-        labels = selector(settings.selector)
-    except ValueError as error:
-        raise _wrong(f"-l {settings.selector}", str(error)) from None
     namespace = "" if settings.all_namespaces else settings.namespace
-    wanted = Wanted(namespace, labels, tuple(node or ()), tuple(queue or ()))
+    wanted = Wanted(namespace, labels(settings), tuple(node or ()), tuple(queue or ()))
     origins = watched(sources(settings))
 
     def take() -> Picture:

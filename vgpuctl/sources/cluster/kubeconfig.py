@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from vgpuctl.model.problem import Problem
+from vgpuctl.model.problem import Exit, Problem
 
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _LISTS = ("clusters", "contexts", "users")
@@ -73,11 +73,16 @@ def find_access(flags: Flags, environ: Mapping[str, str] = os.environ) -> Access
 def _files(flags: Flags, environ: Mapping[str, str]) -> list[tuple[Path, bool]]:
     """The files to read, each with whether it must exist."""
     if flags.kubeconfig:
-        return [(Path(flags.kubeconfig).expanduser(), True)]
+        return [(_at_home(flags.kubeconfig), True)]
     if listed := environ.get("KUBECONFIG"):
-        return [(Path(name).expanduser(), False) for name in listed.split(os.pathsep) if name]
+        return [(_at_home(name), False) for name in listed.split(os.pathsep) if name]
     home = environ.get("HOME")
     return [(Path(home) / ".kube" / "config", False)] if home else []
+
+
+def _at_home(name: str) -> Path:
+    """A path with its ~ expanded; as it stands for somebody without a home directory."""
+    return Path(os.path.expanduser(name))  # noqa: PTH111  # Path.expanduser raises there
 
 
 class _Merged:
@@ -192,7 +197,7 @@ def _impersonation(flags: Flags, user: Mapping[str, Any]) -> tuple[tuple[str, st
     name = flags.as_user or str(user.get("as") or "")
     groups = flags.as_group or tuple(map(str, user.get("as-groups") or ()))
     if groups and not name:
-        raise Problem("--as-group needs --as", remedy="name the user to impersonate with --as")
+        raise Problem("--as-group needs --as", "", "name the user to impersonate with --as", Exit.USAGE)
     headers = [("Impersonate-User", name)] if name else []
     headers += [("Impersonate-Group", group) for group in groups]
     if not flags.as_user:
