@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from vgpuctl.checks import share
 from vgpuctl.checks.check import Check, Evidence, Options, Result, Skip, Status, Where
+from vgpuctl.checks.lint import STATUS
 from vgpuctl.model import configmaps, pool
 from vgpuctl.model.config import device, node
 from vgpuctl.model.config.kind import DEVICE, NODE, Kind
@@ -14,10 +15,8 @@ from vgpuctl.model.config.shape import Section
 from vgpuctl.model.config.validate import validate
 from vgpuctl.model.document import read_json, read_yaml
 from vgpuctl.model.facts import Facts, Part
-from vgpuctl.model.finding import Finding, Severity
+from vgpuctl.model.finding import Finding
 from vgpuctl.model.pool import Text
-
-_STATUS = {Severity.ERROR: Status.FAIL, Severity.WARNING: Status.WARN}
 
 _GEOMETRIES = re.compile(r"^\s*deviceshare\.KnownGeometriesCM(Name|Namespace)\s*:\s*[\"']?([\w.-]+)", re.MULTILINE)
 _PLACE = (configmaps.PLUGIN_NAMESPACES[0], configmaps.DEVICE)
@@ -30,10 +29,10 @@ def text_findings(facts: Facts, text: Text, kind: Kind) -> list[Finding]:
 
 def text_results(text: Text, found: list[Finding]) -> Iterator[Result]:
     for finding in found:
-        if finding.severity in _STATUS:
+        if finding.severity in STATUS:
             place = f"{text.key}:{finding.line}" if finding.line else text.key
             yield Result(
-                _STATUS[finding.severity],
+                STATUS[finding.severity],
                 finding.message,
                 text.place,
                 (Evidence(text.place, f"{place} {finding.path} ({finding.rule})".replace("  ", " ")),),

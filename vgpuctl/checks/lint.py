@@ -8,12 +8,14 @@ from typing import Any
 import msgspec
 
 from vgpuctl.checks.check import Evidence, Result, Status
+from vgpuctl.model import kube
 from vgpuctl.model.context import Context
 from vgpuctl.model.finding import Finding, Severity
 
 Lint = Callable[[str, str, Context], tuple[list[Finding], Any]]
 
-_STATUS = {Severity.ERROR: Status.FAIL, Severity.WARNING: Status.WARN}
+STATUS = {Severity.ERROR: Status.FAIL, Severity.WARNING: Status.WARN}
+"""How bad a result is by its finding's severity; an info is none."""
 
 
 def findings(lint: Lint, kind: str, api_version: str, item: Any, context: Context) -> list[Finding]:
@@ -21,19 +23,11 @@ def findings(lint: Lint, kind: str, api_version: str, item: Any, context: Contex
     return lint(msgspec.json.encode(live(kind, api_version, item)).decode(), "", context)[0]
 
 
-def live(kind: str, api_version: str, item: Any) -> dict[str, Any]:
-    """An object as JSON data, what is empty left out; it bears a uid, as all objects do that were read back."""
-    body = _pruned(msgspec.to_builtins(item))
+def live(kind: str, api_version: str, item: kube.Struct) -> dict[str, Any]:
+    """An object as JSON data; it bears a uid, as all objects do that were read back."""
+    body = kube.plain(kind, api_version, item)
     body.pop("status", None)
-    body["metadata"] = {"uid": "read-back", **body.get("metadata", {})}
-    return {"apiVersion": api_version, "kind": kind, **body}
-
-
-def _pruned(value: Any) -> Any:
-    if isinstance(value, dict):
-        pruned = {key: _pruned(item) for key, item in value.items()}
-        return {key: item for key, item in pruned.items() if item not in (None, "", [], {}, False)}
-    return [_pruned(item) for item in value] if isinstance(value, list) else value
+    return {**body, "metadata": {"uid": "read-back", **body.get("metadata", {})}}
 
 
 def results(
@@ -41,7 +35,7 @@ def results(
 ) -> Iterator[Result]:
     """The findings whose rule belongs to a check. rules: rule id → check id. worst: no result is worse."""
     for finding in found:
-        status = _STATUS.get(finding.severity)
+        status = STATUS.get(finding.severity)
         if status is None or rules.get(finding.rule) != check:
             continue
         yield Result(

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from vgpuctl.model import kube
 from vgpuctl.model.context import Context
 from vgpuctl.model.facts import Facts
 from vgpuctl.model.finding import Checked, Finding, Findings
@@ -38,8 +39,8 @@ def lint_facts(lint: Lint, kinds: Sequence[tuple[str, str, str]], facts: Facts, 
         readings[0][0].need()
     objects: list[dict[str, Any]] = []
     for reading, kind, version in readings:
-        objects += ({"apiVersion": version, "kind": kind, **msgspec.to_builtins(item)} for item in reading.value or ())
-    text = msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": [_present(item) for item in objects]})
+        objects += (kube.plain(kind, version, item) for item in reading.value or ())
+    text = msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": objects})
     findings, checked = lint(text.decode(), "", context)
     titles = [_title(item) for item in objects]
     return Findings(
@@ -47,14 +48,6 @@ def lint_facts(lint: Lint, kinds: Sequence[tuple[str, str, str]], facts: Facts, 
         findings=[_named(finding, titles) for finding in findings],
         checked=[Checked(file=facts.source, subject=one.subject) for one in checked],
     )
-
-
-def _present(value: Any) -> Any:
-    """A decoded object without the defaults that the text would not have."""
-    if isinstance(value, dict):
-        kept = {key: _present(item) for key, item in value.items()}
-        return {key: item for key, item in kept.items() if item not in (None, "", [], {}, False)}
-    return [_present(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _title(item: dict[str, Any]) -> str:
