@@ -5,30 +5,21 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from vgpuctl.model.change import Change, How, Target
 from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.sources.edit import write_bytes, write_text
+from vgpuctl.sources.files import TRUSTED_PATH
+from vgpuctl.sources.source import Writer
 
 _SECONDS = 60.0
-_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-
-class Objects(Protocol):
-    """A cluster, as far as it is written to."""
-
-    def get(self, target: Target) -> dict[str, Any] | None: ...
-
-    def write(self, change: Change, *, dry_run: bool = False, force: bool = False) -> dict[str, Any]: ...
-
-    def create(self, target: Target, body: dict[str, Any], *, dry_run: bool = False) -> dict[str, Any]: ...
 
 
 class MachineWriter:
     """This machine, and the cluster beside it if there is one."""
 
-    def __init__(self, cluster: Objects | None = None) -> None:
+    def __init__(self, cluster: Writer | None = None) -> None:
         self._cluster = cluster
 
     def get(self, target: Target) -> dict[str, Any] | None:
@@ -47,7 +38,7 @@ class MachineWriter:
             work(change)
         return {}
 
-    def _objects(self, target: Target) -> Objects:
+    def _objects(self, target: Target) -> Writer:
         if self._cluster is None:
             raise Problem(f"{target} cannot be written: there is no cluster", remedy="give --kubeconfig FILE")
         return self._cluster
@@ -56,7 +47,7 @@ class MachineWriter:
 def run(arguments: tuple[str, ...]) -> None:
     """Runs a command as it stands, without a shell. Raises Problem with what it said when it fails."""
     shown = " ".join(arguments)
-    environment = {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:{_PATH}", "LC_ALL": "C"}
+    environment = {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:{TRUSTED_PATH}", "LC_ALL": "C"}
     try:
         done = subprocess.run(
             arguments,

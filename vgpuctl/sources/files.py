@@ -22,7 +22,8 @@ MOST = 1 << 20
 LINKS = 40
 _ENTRIES = 50_000
 _SECONDS = 5.0
-_TRUSTED_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+TRUSTED_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where the system's own programs are, whatever PATH says."""
 
 
 class Files(Protocol):
@@ -126,7 +127,7 @@ class LocalFiles:
         shown = " ".join(arguments)
         if not self.live:
             return self.read(f"/commands/{name}.txt")
-        environment = {"PATH": f"{os.environ.get('PATH', '')}:{_TRUSTED_PATH}", "LC_ALL": "C"}
+        environment = {"PATH": f"{os.environ.get('PATH', '')}:{TRUSTED_PATH}", "LC_ALL": "C"}
         try:
             done = subprocess.run(
                 list(arguments),

@@ -1,9 +1,10 @@
-"""What every source of facts can do."""
+"""What every source of facts can do, and what one that is written to can do besides."""
 
 from __future__ import annotations
 
 from typing import Any, Protocol
 
+from vgpuctl.model.change import Change, Target
 from vgpuctl.model.facts import Part
 from vgpuctl.model.reading import Reading
 
@@ -32,4 +33,20 @@ class Source(Protocol):
 
     def read(self, part: Part) -> Reading[Any]:
         """One part of the facts; never raises for what the outside does."""
+        ...
+
+
+class Writer(Protocol):
+    """What Changes are carried out on: a cluster, this machine. Failures are Problems."""
+
+    def get(self, target: Target) -> dict[str, Any] | None:
+        """An object as raw JSON, None when it does not exist."""
+        ...
+
+    def write(self, change: Change, *, dry_run: bool = False, force: bool = False) -> dict[str, Any]:
+        """Carries out one change; the object afterwards, {} when there is none. dry_run: only checks."""
+        ...
+
+    def create(self, target: Target, body: dict[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
+        """Creates an object; the object afterwards."""
         ...

@@ -20,7 +20,8 @@ from typing import Any
 from vgpuctl.model.change import Change, How
 from vgpuctl.model.changes import Action, Changes, changed, story
 from vgpuctl.model.problem import Exit, Problem
-from vgpuctl.tasks.history import History, Writer
+from vgpuctl.sources.source import Writer
+from vgpuctl.tasks.history import History
 
 
 @dataclass(frozen=True)
@@ -157,10 +158,9 @@ def _send(cluster: Writer, change: Change, conduct: Conduct) -> dict[str, Any]:
     try:
         return cluster.write(change, dry_run=conduct.dry_run == "server", force=conduct.force)
     except Problem as problem:
-        status = getattr(problem, "status", 0)
-        if change.how is How.APPLY and status == 409 and conduct.force_option:
+        if change.how is How.APPLY and problem.status == 409 and conduct.force_option:
             problem.remedy = f"leave these fields to them, or take them over with {conduct.force_option}"
-        if change.how is not How.PATCH or status != 422:
+        if change.how is not How.PATCH or problem.status != 422:
             raise
         # A `test` of the patch failed: the values are not those that were read.
         raise Problem(

@@ -10,27 +10,18 @@ import json
 import os
 from collections.abc import Callable
 from datetime import datetime, timezone
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from vgpuctl.model.change import Change, How, Target
 from vgpuctl.model.changes import story
 from vgpuctl.model.problem import Exit, Problem
+from vgpuctl.sources.source import Writer
 
 PLACE: Final = Target("ConfigMap", "vgpuctl-history", "kube-system")
 KEPT: Final = 500
 _LONGEST: Final = 1500
 _TRIES: Final = 4
 _BATCH: Final = 50
-
-
-class Writer(Protocol):
-    """What the history needs of a cluster."""
-
-    def get(self, target: Target) -> dict[str, Any] | None: ...
-
-    def write(self, change: Change, *, dry_run: bool = False, force: bool = False) -> dict[str, Any]: ...
-
-    def create(self, target: Target, body: dict[str, Any], *, dry_run: bool = False) -> dict[str, Any]: ...
 
 
 class History:

@@ -109,7 +109,7 @@ class Cluster:
         try:
             return known(write.can(self.connection, verb, plural, group, namespace, name), where, self.now())
         except Problem as problem:
-            return missing("; ".join(problem.lines()), where, denied=getattr(problem, "status", 0) == 403)
+            return missing("; ".join(problem.lines()), where, denied=problem.status == 403)
 
     def follow(self, part: Part, stop: Callable[[], bool]) -> Iterator[list[Delta]]:
         """The changes of a part since it was last read, in bunches, until `stop()`; lists anew where it must."""
@@ -172,7 +172,7 @@ class Cluster:
             body = self.connection.request("GET", "/version")
             return known(msgspec.json.decode(body, type=_Version).git_version, "/version", self.now())
         except Problem as problem:
-            denied = getattr(problem, "status", 0) == 403
+            denied = problem.status == 403
             return missing("; ".join(problem.lines()), "/version", denied=denied)
         except msgspec.MsgspecError:
             return missing(f"{self.access.server} is no Kubernetes API server: its /version is not JSON", "/version")

@@ -15,9 +15,8 @@ from vgpuctl.model.pod.names import QUEUE
 from vgpuctl.model.problem import Problem
 from vgpuctl.model.quota import share
 from vgpuctl.model.quota.team import Team
-from vgpuctl.sources.source import Source
+from vgpuctl.sources.source import Source, Writer
 from vgpuctl.tasks.apply import Conduct, Group, Outcome, Wait, apply
-from vgpuctl.tasks.history import Writer
 from vgpuctl.tasks.load import load
 from vgpuctl.tasks.quota.deletion import deletion
 from vgpuctl.tasks.quota.plan import Place, Plan, make
@@ -87,7 +86,7 @@ def _readable(cluster: ClusterSource, name: str) -> tuple[kube.Metadata | None] 
     try:
         return (_metadata(cluster.get(Target("Namespace", name))),)
     except Problem as problem:
-        if getattr(problem, "status", 0) != 403:
+        if problem.status != 403:
             raise
         return None
 
