@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vgpuctl.checks.check import Check, Evidence, Options, Result, Status, Where
-from vgpuctl.model.annotation import decode_register
+from vgpuctl.model.annotation import REGISTER, decode_register
 from vgpuctl.model.card import Card
 from vgpuctl.model.change import Change, How, Line, Target
 from vgpuctl.model.facts import Facts, Part
@@ -109,7 +109,7 @@ def _mig_mode(facts: Facts, options: Options) -> Iterator[Result]:
             yield Result(Status.FAIL, summary, f"GPU {card.index}", tuple(evidence), "drain the node; nvidia-smi -r")
         elif card.uuid in wanted and (wanted[card.uuid] == "mig") != here:
             fine = False
-            evidence.append(Evidence("node annotation volcano.sh/node-vgpu-register", f"mode {wanted[card.uuid]}"))
+            evidence.append(Evidence(f"node annotation {REGISTER}", f"mode {wanted[card.uuid]}"))
             summary = f"MIG is {_word(here)}, but the pool uses the card in mode {wanted[card.uuid]}"
             remedy = f"nvidia-smi -i {card.index} -mig {int(not here)}, or change operatingmode in the node config"
             yield Result(Status.FAIL, summary, f"GPU {card.index}", tuple(evidence), remedy)
@@ -125,10 +125,9 @@ def _word(on: bool) -> str:
 
 def _registered_modes(facts: Facts) -> dict[str, str]:
     """The operating mode by card UUID, as the plugin registered this node's cards."""
-
     name = facts.host.value.name if facts.host.value else ""
     node = next((node for node in facts.nodes.value or () if node.metadata.name == name), None)
-    text = node.metadata.annotation("volcano.sh/node-vgpu-register") if node else None
+    text = node.metadata.annotation(REGISTER) if node else None
     return {card.uuid: card.mode for card in decode_register(text).cards} if text else {}
 
 

@@ -12,9 +12,8 @@ from vgpuctl.model import kube, pool
 from vgpuctl.model.facts import Facts, Part
 from vgpuctl.model.quantity import integer
 from vgpuctl.model.quota.lint import lint
+from vgpuctl.model.quota.team import TEAM
 from vgpuctl.model.resource import ResourceNames, What
-
-TEAM = "vgpuctl.dev/team"
 
 _RULES = {
     **dict.fromkeys(("quota-prefix", "resource-misspelt", "unit-suffix", "quantity-integer"), "quota-prefix"),

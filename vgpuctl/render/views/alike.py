@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -29,9 +29,13 @@ def _one(group: list[CheckResult]) -> CheckResult:
     kinds = {subject.partition(" ")[0] for subject in subjects if " " in subject}
     noun = f"{kinds.pop().lower()}s" if len(kinds) == 1 else "places"
     names = [subject.partition(" ")[2] or subject for subject in subjects]
+    return msgspec.structs.replace(group[0], subject=f"{len(names)} {noun} ({some(names)})", evidence=_evidence(group))
+
+
+def some(names: Sequence[str]) -> str:
+    """The first few: `a, b, c and 34 more`."""
     rest = len(names) - _SHOWN
-    some = ", ".join(names[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
-    return msgspec.structs.replace(group[0], subject=f"{len(names)} {noun} ({some})", evidence=_evidence(group))
+    return ", ".join(names[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _evidence(group: list[CheckResult]) -> tuple[Evidence, ...]:

@@ -11,7 +11,7 @@ from vgpuctl.render.grid import plain
 from vgpuctl.render.terminal import Terminal
 from vgpuctl.render.text import clean
 from vgpuctl.render.view import Case, Cell, Column, View
-from vgpuctl.render.views.alike import grouped
+from vgpuctl.render.views.alike import grouped, some
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -28,7 +28,6 @@ _BAD = (Status.WARN, Status.FAIL, Status.UNKNOWN)
 _ALIKE = (Status.UNKNOWN, Status.SKIP)
 """Results that share a line when they have one reason."""
 _CASES = {Status.FAIL: "failure", Status.UNKNOWN: "error", Status.SKIP: "skipped"}
-_SHOWN = 3
 _WIDEST = 100
 """Columns of text beyond which lines are hard to read."""
 
@@ -97,7 +96,7 @@ def _grid(results: Sequence[CheckResult], read: str, terminal: Terminal, wide: b
         checks = list(dict.fromkeys(result.check for result in same))
         name = checks[0] if len(checks) == 1 else f"{len(checks)} checks"
         alone = len(checks) == 1 or len(same) == len(results)
-        told = Text(plain(reason if alone else f"{reason} ({_some(checks)})", terminal), quiet)
+        told = Text(plain(reason if alone else f"{reason} ({some(checks)})", terminal), quiet)
         grid.add_row(Text(word if terminal.ascii else mark, style), Text(clean(name), quiet), told)
         if len(same) == 1:
             _add_details(grid, same[0], terminal, wide, room)
@@ -119,11 +118,6 @@ def _wrapped(line: str, room: int) -> list[str]:
         if room
         else [line]
     )
-
-
-def _some(names: Sequence[str]) -> str:
-    rest = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _told(result: CheckResult, read: str) -> str:
@@ -163,7 +157,7 @@ def _short(output: DoctorReport) -> list[str]:
         else:
             lines.append(f"{MARKS[result.status][1]:<4}  {result.area}/{result.check}  {told}{remedy}")
     mark = MARKS[Status.UNKNOWN][1]
-    lines += [f"{mark:<4}  {_some(list(dict.fromkeys(checks)))}  {told}" for told, checks in unknown.items()]
+    lines += [f"{mark:<4}  {some(list(dict.fromkeys(checks)))}  {told}" for told, checks in unknown.items()]
     return [*lines, str(output.counts)]
 
 
