@@ -197,6 +197,13 @@ def test_a_card_shows_what_the_driver_said() -> None:
     assert (card.memory_used, card.busy, card.memory_total) == (3 * GIB, 0.4, 8000 * 10 << 20)
 
 
+@pytest.mark.parametrize("register", ["", "garbage", "GPU-1,10", "GPU-1,10:", ":", "[red]\x1b[31m"])
+def test_the_cards_of_a_register_annotation_that_nobody_can_read_are_unknown_not_none(register: str) -> None:
+    row = pool(facts(nodes=(node(register=register),))).nodes["n1"]
+    assert (row.cards, row.slots, row.memory_used, row.memory_total) == (None, None, None, None)
+    assert row.reason
+
+
 def test_without_permission_for_nodes_the_pods_are_still_shown() -> None:
     holdings = pool(facts(pod(), nodes="no permission to list nodes"))
     assert [row.node for row in holdings.vgpus] == ["n1"]

@@ -145,15 +145,16 @@ def _node(item: kube.Node, cards: list[Row], error: str, names: Names) -> Row:
     used = [card.memory_used for card in cards]
     total = [card.memory_total for card in cards]
     busy = [card.busy for card in cards]
+    unread = bool(error) and not cards
     state: State = "not ready" if not ready else "cordoned" if item.spec.unschedulable else "ready"
     return Row(
         level="node",
         node=item.metadata.name,
         model=next((card.model for card in cards), None),
-        cards=len(cards),
-        slots=sum(card.slots or 0 for card in cards),
-        memory_used=None if None in used else sum(filter(None, used)),
-        memory_total=None if None in total else sum(filter(None, total)),
+        cards=None if unread else len(cards),
+        slots=None if unread else sum(card.slots or 0 for card in cards),
+        memory_used=None if unread or None in used else sum(filter(None, used)),
+        memory_total=None if unread or None in total else sum(filter(None, total)),
         busy=sum(filter(None, busy)) / len(busy) if busy and None not in busy else None,
         state=state if not reason else "unhealthy" if ready else state,
         at=min((card.at for card in cards if card.at is not None), default=None),
