@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from vgpuctl.cli.help import new_app
+from vgpuctl.cli.main import complain
 from vgpuctl.cli.show import note
 from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.model.quantity import Size, show_mib, size
@@ -38,18 +39,15 @@ def run(
     try:
         prepared = task.prepare(command, limit, cores, gpu, simulate, os.environ)
     except Problem as problem:
-        for number, line in enumerate(problem.lines()):
-            note(line if number else f"error: {line}")
+        complain(problem)
         raise typer.Exit(task.OWN_FAILURE) from None
-    if cores is not None:
-        note("warning: --cores is written to the region, but this version does not enforce it yet")
     sys.stdout.flush()
     try:
         os.execvpe(command[0], list(prepared.command), prepared.environment)
     except OSError as error:
         prepared.forget()
         missing = isinstance(error, FileNotFoundError)
-        note(f"error: {command[0]}: {'not found' if missing else error.strerror}")
+        complain(Problem(f"{command[0]}: {'not found' if missing else error.strerror}"))
         raise typer.Exit(NOT_FOUND if missing else NOT_EXECUTABLE) from None
 
 
