@@ -92,7 +92,7 @@ complete -c vgpuctl -n '__vgpuctl_at run' -l gpu -x -d 'The card to use [all]'
 complete -c vgpuctl -n '__vgpuctl_at run' -l simulate -x -d 'Simulated cards, such as 2xT4-16GB'
 complete -c vgpuctl -n '__vgpuctl_at pod' -a 'lint' -d 'Find what is wrong with the vGPU requests of Pods, Deployments, Jobs, Volcano Jobs and other workloads'
 complete -c vgpuctl -n '__vgpuctl_at pod lint' -F
-complete -c vgpuctl -n '__vgpuctl_at pod lint' -l live -d 'Lint what the cluster (or the bundle) holds'
+complete -c vgpuctl -n '__vgpuctl_at pod lint' -l live -d 'Look into what the cluster (or the bundle) holds'
 complete -c vgpuctl -n '__vgpuctl_at pod lint' -l volcano-version -x -d 'The Volcano that it is for, such as 1.15.1'
 complete -c vgpuctl -n '__vgpuctl_at pod lint' -l factor -x -d 'gpuMemoryFactor of the pool'
 complete -c vgpuctl -n '__vgpuctl_at pod lint' -l gpus -x -d 'The pool\'s cards, such as 8xH100-80GB,4xV100-32GB'
@@ -137,7 +137,7 @@ complete -c vgpuctl -n '__vgpuctl_at config generate' -s o -l output -x -a 'yaml
 complete -c vgpuctl -n '__vgpuctl_at config generate' -l ascii -d 'ASCII marks and lines only'
 complete -c vgpuctl -n '__vgpuctl_at config generate' -l fail-on -x -a 'error warn' -d 'What counts as a finding (exit 1)'
 complete -c vgpuctl -n '__vgpuctl_at config validate' -F
-complete -c vgpuctl -n '__vgpuctl_at config validate' -l live -d 'Lint what the cluster (or the bundle) holds'
+complete -c vgpuctl -n '__vgpuctl_at config validate' -l live -d 'Look into what the cluster (or the bundle) holds'
 complete -c vgpuctl -n '__vgpuctl_at config validate' -l kind -x -a 'device-config node-config scheduler' -d 'What a file is, if it does not tell by itself'
 complete -c vgpuctl -n '__vgpuctl_at config validate' -l volcano-version -x -d 'The Volcano that it is for, such as 1.15.1'
 complete -c vgpuctl -n '__vgpuctl_at config validate' -l factor -x -d 'gpuMemoryFactor of the pool'
@@ -259,7 +259,7 @@ complete -c vgpuctl -n '__vgpuctl_at quota export' -s o -l output -x -a 'yaml js
 complete -c vgpuctl -n '__vgpuctl_at quota export' -l ascii -d 'ASCII marks and lines only'
 complete -c vgpuctl -n '__vgpuctl_at quota export' -l fail-on -x -a 'error warn' -d 'What counts as a finding (exit 1)'
 complete -c vgpuctl -n '__vgpuctl_at quota lint' -F
-complete -c vgpuctl -n '__vgpuctl_at quota lint' -l live -d 'Lint what the cluster (or the bundle) holds'
+complete -c vgpuctl -n '__vgpuctl_at quota lint' -l live -d 'Look into what the cluster (or the bundle) holds'
 complete -c vgpuctl -n '__vgpuctl_at quota lint' -l volcano-version -x -d 'The Volcano that it is for, such as 1.15.1'
 complete -c vgpuctl -n '__vgpuctl_at quota lint' -l factor -x -d 'gpuMemoryFactor of the pool'
 complete -c vgpuctl -n '__vgpuctl_at quota lint' -l gpus -x -d 'The pool\'s cards, such as 8xH100-80GB,4xV100-32GB'

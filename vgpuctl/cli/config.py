@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vgpuctl.cli.help import new_app
-from vgpuctl.cli.lint import Factor, Files, Gpus, Live, Volcano, nothing_named, read_files, verdict, with_options
+from vgpuctl.cli.lint import (
+    FORMS,
+    Factor,
+    Files,
+    Gpus,
+    Live,
+    Volcano,
+    context_for,
+    nothing_named,
+    read_files,
+    verdict,
+    with_options,
+)
 from vgpuctl.cli.options import CONNECTION, OUTPUT, SOURCE, shared
 from vgpuctl.cli.settings import Settings
 from vgpuctl.cli.show import show
@@ -18,8 +30,6 @@ if TYPE_CHECKING:
     from vgpuctl.tasks.inventory import Inventory
 
 app = new_app(no_args_is_help=True)
-
-FORMS = ("table", "wide", "json", "yaml", "junit", "csv", "name")
 
 
 class KindName(str, Enum):
@@ -118,25 +128,17 @@ def validate_command(
     than is known stays silent.
     """
     from vgpuctl.model.config.kind import KINDS
-    from vgpuctl.model.context import Context
     from vgpuctl.tasks.config import validate_live, validate_texts
 
     if not files and not live:
         raise nothing_named("config validate")
-    context = Context()
-    if live or settings.bundle or settings.demo:
-        from vgpuctl.cli.sources import pool
-        from vgpuctl.model.pool import context as context_of
-        from vgpuctl.tasks.context import PARTS
-        from vgpuctl.tasks.load import load
-
-        facts = load(pool(settings), PARTS)
-        context = with_options(context_of(facts), volcano_version, factor, gpus)
-        findings = validate_live(facts, context) if live else None
-    else:
-        context, findings = with_options(context, volcano_version, factor, gpus), None
-    if findings is None:
-        findings = validate_texts(read_files(files or ()), context, KINDS[kind.value] if kind else None)
+    facts, context = context_for(settings, live)
+    context = with_options(context, volcano_version, factor, gpus)
+    findings = (
+        validate_live(facts, context)
+        if live and facts
+        else validate_texts(read_files(files or ()), context, KINDS[kind.value] if kind else None)
+    )
     show(findings, settings)
     return verdict(findings, settings)
 

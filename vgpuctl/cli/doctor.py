@@ -22,10 +22,10 @@ from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.sources.cluster import Cluster
 from vgpuctl.sources.commands import MachineWriter
 from vgpuctl.sources.machine import Machine
-from vgpuctl.sources.monitors import Monitored
 from vgpuctl.sources.source import Source
 from vgpuctl.tasks.apply import Conduct, Group, apply
 from vgpuctl.tasks.doctor import Diagnosis, choose, diagnose, explanation, listing, report, verdict, wait
+from vgpuctl.tasks.load import watched
 
 app = new_app()
 
@@ -56,8 +56,7 @@ def doctor(
     found = _sources(settings)
 
     def look() -> Diagnosis:
-        read = [Monitored(source) if isinstance(source, Cluster) else source for source in found]
-        diagnosis = diagnose(read, choice.checks, options)
+        diagnosis = diagnose(watched(found), choice.checks, options)
         for source in found:
             if isinstance(source, Machine):
                 source.refresh()  # the next look reads again

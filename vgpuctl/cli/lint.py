@@ -1,4 +1,4 @@
-"""What `pod lint` and `quota lint` share: reading files, the context, the exit code."""
+"""What `config validate`, `pod lint` and `quota lint` share: reading files, the context, the exit code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vgpuctl.model.version_number import VersionNumber
 if TYPE_CHECKING:  # what files alone do not need is imported late
     from vgpuctl.model.facts import Facts, Part
 
-Files = Annotated[list[str] | None, typer.Argument(help="Files to lint; - is the standard input", metavar="FILE")]
+Files = Annotated[list[str] | None, typer.Argument(help="Files to look into; - is the standard input", metavar="FILE")]
 Volcano = Annotated[
     str | None, typer.Option("--volcano-version", help="The Volcano that it is for, such as 1.15.1", metavar="VERSION")
 ]
@@ -27,7 +27,7 @@ Factor = Annotated[int | None, typer.Option("--factor", help="gpuMemoryFactor of
 Gpus = Annotated[
     str | None, typer.Option("--gpus", help="The pool's cards, such as 8xH100-80GB,4xV100-32GB", metavar="LIST")
 ]
-Live = Annotated[bool, typer.Option("--live", help="Lint what the cluster (or the bundle) holds")]
+Live = Annotated[bool, typer.Option("--live", help="Look into what the cluster (or the bundle) holds")]
 
 FORMS = ("table", "wide", "json", "yaml", "junit", "csv", "name")
 
@@ -44,12 +44,10 @@ def read_files(files: Sequence[str]) -> list[tuple[str, str]]:
     return texts
 
 
-def context_for(settings: Settings, live: bool, parts: Sequence[Part] = ()) -> tuple[Facts, Context]:
+def context_for(settings: Settings, live: bool, parts: Sequence[Part] = ()) -> tuple[Facts | None, Context]:
     """The facts (these parts, and what the context needs) and the context, where a source is named; else nothing."""
-    from vgpuctl.model.facts import Facts
-
     if not (live or settings.bundle or settings.demo):
-        return Facts(), Context()
+        return None, Context()
     from vgpuctl.cli.sources import pool
     from vgpuctl.model.pool import context
     from vgpuctl.tasks.context import PARTS

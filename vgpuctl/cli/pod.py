@@ -54,7 +54,7 @@ def lint_command(
     context = with_options(context, volcano_version, factor, gpus)
     findings = (
         lint_facts(lint, ((Part.PODS, "Pod", "v1"),), facts, context)
-        if live
+        if live and facts
         else lint_texts(lint, read_files(files or ()), context)
     )
     show(findings, settings)

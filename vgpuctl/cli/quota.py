@@ -195,7 +195,11 @@ def lint_command(
     )
     facts, context = context_for(settings, live, tuple(part for part, _, _ in objects))
     context = with_options(context, volcano_version, factor, gpus)
-    findings = lint_facts(lint, objects, facts, context) if live else lint_texts(lint, read_files(files or ()), context)
+    findings = (
+        lint_facts(lint, objects, facts, context)
+        if live and facts
+        else lint_texts(lint, read_files(files or ()), context)
+    )
     show(findings, settings)
     return verdict(findings, settings)
 

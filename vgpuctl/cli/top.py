@@ -20,7 +20,8 @@ from vgpuctl.model.reading import Missing
 from vgpuctl.model.usage.arrange import GROUPS, arrange
 from vgpuctl.model.usage.order import SORTS, sort_keys
 from vgpuctl.render.json import line
-from vgpuctl.tasks.top import Picture, Wanted, read, watched
+from vgpuctl.tasks.load import watched
+from vgpuctl.tasks.top import Picture, Wanted, read
 
 app = new_app()
 

@@ -12,6 +12,14 @@ from vgpuctl.sources.source import Source
 _AT_ONCE = 8
 
 
+def watched(sources: Sequence[Source]) -> tuple[Source, ...]:
+    """The same sources, the clusters among them together with their monitors."""
+    from vgpuctl.sources.cluster import Cluster
+    from vgpuctl.sources.monitors import Monitored
+
+    return tuple(Monitored(source) if isinstance(source, Cluster) else source for source in sources)
+
+
 def load(sources: Sequence[Source], parts: Iterable[Part]) -> Facts:
     """The facts from several sources; parts that none of them answers are missing with that reason."""
     wanted = list(dict.fromkeys(parts))

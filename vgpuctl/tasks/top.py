@@ -15,8 +15,6 @@ from vgpuctl.model.selector import Selector
 from vgpuctl.model.usage.filter import Filter
 from vgpuctl.model.usage.holdings import Holdings, merge
 from vgpuctl.model.usage.pool import pool
-from vgpuctl.sources.cluster import Cluster
-from vgpuctl.sources.monitors import Monitored
 from vgpuctl.sources.source import Source
 from vgpuctl.tasks.load import load
 
@@ -56,11 +54,6 @@ class Picture:
 
     holdings: Holdings
     wanted: Filter
-
-
-def watched(sources: Sequence[Source]) -> tuple[Source, ...]:
-    """The same sources, the clusters among them together with their monitors."""
-    return tuple(Monitored(source) if isinstance(source, Cluster) else source for source in sources)
 
 
 def read(sources: Sequence[Source], wanted: Wanted) -> Picture:
