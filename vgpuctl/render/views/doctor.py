@@ -30,6 +30,8 @@ _ALIKE = (Status.UNKNOWN, Status.SKIP)
 _CASES = {Status.FAIL: "failure", Status.UNKNOWN: "error", Status.SKIP: "skipped"}
 _WIDEST = 100
 """Columns of text beyond which lines are hard to read."""
+_NAMED = 8
+"""As many checks that were left out are named; more are counted."""
 
 
 def _draw(output: DoctorReport, terminal: Terminal, wide: bool) -> Any:
@@ -55,7 +57,9 @@ def _draw(output: DoctorReport, terminal: Terminal, wide: bool) -> Any:
     if silent:
         parts.append(Text())
     if output.left_out:
-        parts.append(Text(clean(f"left out: {', '.join(output.left_out)}"), "dim"))
+        named = len(output.left_out) <= _NAMED
+        text = ", ".join(output.left_out) if named else f"{len(output.left_out)} checks, as asked"
+        parts.append(Text(clean(f"left out: {text}"), "dim"))
     parts.append(Text(str(output.counts), _worst_style(output)))
     return Group(*parts)
 
