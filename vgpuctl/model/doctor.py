@@ -63,11 +63,11 @@ class Counts(Item, frozen=True, kw_only=True):
 
 
 class DoctorReport(Output, frozen=True, kw_only=True):
-    """What `doctor` prints. version: of vgpuctl. time: when the facts were read, Unix seconds. left_out: the ids
+    """What `doctor` prints. version: of vgpuctl. at: when the facts were read, Unix seconds. left_out: the ids
     of the checks that --only and --skip left out."""
 
     version: str = ""
-    time: float = 0.0
+    at: float = 0.0
     areas: tuple[Area, ...] = ()
     results: tuple[CheckResult, ...] = ()
     counts: Counts = Counts()

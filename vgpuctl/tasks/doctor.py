@@ -40,10 +40,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Every outcome in the order of the registry. reads: by area, the sources of its facts. time: Unix seconds."""
+    """Every outcome in the order of the registry. reads: by area, the sources of its facts. at: Unix seconds."""
 
     source: str
-    time: float
+    at: float
     outcomes: tuple[Outcome, ...]
     reads: dict[str, str]
 
@@ -134,7 +134,7 @@ def report(diagnosis: Diagnosis, choice: Choice) -> DoctorReport:
     return DoctorReport(
         source=diagnosis.source,
         version=vgpuctl.__version__,
-        time=diagnosis.time,
+        at=diagnosis.at,
         areas=tuple(
             Area(id=area.id, title=area.title, read=diagnosis.reads.get(area.id, ""))
             for area in AREAS
