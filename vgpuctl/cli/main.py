@@ -35,6 +35,8 @@ def main() -> NoReturn:
         code = Exit.UNKNOWN if _unwritten() else _crash(error)
     if _unwritten():
         code = Exit.UNKNOWN
+    if code == Exit.INTERRUPTED:
+        os._exit(code)  # without waiting for threads that wait for a silent source
     sys.exit(code)
 
 

@@ -31,7 +31,10 @@ def load(sources: Sequence[Source], parts: Iterable[Part]) -> Facts:
         source = next((source for source in sources if part in source.parts), None)
         return source.read(part) if source else missing(f"{name or 'no source'} does not hold {part.value}")
 
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    pool = ThreadPoolExecutor(_AT_ONCE)
+    try:
         for part, reading in zip(wanted, pool.map(read, wanted), strict=True):
             facts = facts.with_part(part, reading)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # Ctrl-C does not wait for a silent source
     return facts

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import signal
+import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,6 +36,9 @@ HALF = b'HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{"items": ['
         (reply(b""), "something that is not a Kubernetes list"),
         (reply([1, 2, 3]), "something that is not a Kubernetes list"),
         (reply({"items": "none"}), "something that is not a Kubernetes list"),
+        (reply(b'{"items":' + b"[" * 100_000), "something that is not a Kubernetes list"),
+        (reply(b"[" * 100_000, 500), "500 Whatever; that is not a Kubernetes answer"),
+        (reply(page([], "again")), "its pages go round in a circle"),
         (reply(b"<html>gone</html>", 502), "502 Whatever; that is not a Kubernetes answer"),
         (reply(b"", 302, "Location: http://127.0.0.1:9/"), "302 Whatever; that is not a Kubernetes answer"),
         (reply(status(500, "InternalError", "etcd is on fire"), 500), "(500); etcd is on fire"),
@@ -56,6 +63,36 @@ def test_a_server_that_dribbles_is_given_up_at_the_deadline() -> None:
         reading = cluster(server.url).read(Part.NODES)
         assert "within 1 s" in reading.reason
         assert time.monotonic() - began < 2.5
+
+
+@pytest.mark.parametrize("part", [Part.CONFIGMAPS, Part.WEBHOOKS, Part.PODS, Part.VERSION, Part.ACCESS, Part.LOGS])
+def test_no_part_waits_more_than_once_for_a_server_that_stalls(part: Part) -> None:
+    endless = DRIBBLE + HALF.replace(b"1000", b"100000")
+    with serve(lambda line, number: endless) as server:
+        began = time.monotonic()
+        assert "within 1 s" in cluster(server.url).read(part).reason
+        assert time.monotonic() - began < 2.5
+
+
+def test_ctrl_c_does_not_wait_for_a_server_that_hangs(tmp_path: Path) -> None:
+    with serve(lambda line, number: HANG) as server:
+        place = {"name": "x", "cluster": {"server": server.url}}
+        content = {
+            "current-context": "x",
+            "clusters": [place],
+            "contexts": [{"name": "x", "context": {"cluster": "x"}}],
+        }
+        (tmp_path / "config").write_text(json.dumps(content))
+        program = [str(Path(sys.executable).with_name("vgpuctl")), "quota", "list", "--kubeconfig", "config"]
+        running = subprocess.Popen(program, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        end = time.monotonic() + 30
+        while not server.requests and time.monotonic() < end:
+            time.sleep(0.05)
+        began = time.monotonic()
+        running.send_signal(signal.SIGINT)
+        assert running.communicate(timeout=30) == ("", "")
+        assert running.returncode == 130
+        assert time.monotonic() - began < 3
 
 
 def test_many_parts_wait_once_for_a_server_that_hangs() -> None:

@@ -56,7 +56,7 @@ class Bundle:
         self._members = members
         try:
             self._meta = msgspec.json.decode(members.get("meta.json", b"{}"), type=_Meta)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, RecursionError):
             self._meta = _Meta()
 
     @property
@@ -117,7 +117,7 @@ class Bundle:
         for path in paths:
             try:
                 decoded, note = decode_items(_raw_items(self._members[path]), kind)
-            except msgspec.MsgspecError as error:
+            except (msgspec.MsgspecError, RecursionError) as error:
                 return missing(f"{path} is not a Kubernetes list: {error}", path)
             items += decoded
             notes += [note] if note else []
@@ -129,7 +129,7 @@ class Bundle:
             found = msgspec.json.decode(self._members[path], type=dict[str, Any])
         except KeyError:
             return self._lacks(Part.VERSION.value, path)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, RecursionError) as error:
             return missing(f"{path} is not JSON: {error}", path)
         version = found.get("gitVersion")
         return known(str(version), path, self.now()) if version else self._lacks(Part.VERSION.value, path)

@@ -174,7 +174,7 @@ class Cluster:
         except Problem as problem:
             denied = problem.status == 403
             return missing("; ".join(problem.lines()), "/version", denied=denied)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, RecursionError):
             return missing(f"{self.access.server} is no Kubernetes API server: its /version is not JSON", "/version")
 
     def _access(self) -> Reading[dict[str, bool]]:
@@ -195,21 +195,26 @@ class Cluster:
 
         def collect(namespace: str, name: str = "") -> None:
             query = {"fieldSelector": f"metadata.name={name}"} if name else None
-            reading = self._attempt(resource, lambda: list_all(self.connection, resource, namespace, query), namespace)
-            if reading.value is None:
-                refusals.append(reading)
-            for item in reading.value or ():
+            try:
+                items = list_all(self.connection, resource, namespace, query).items
+            except Refused as refused:
+                refusals.append(self._refused(refused, resource, namespace))
+                return
+            for item in items:
                 found.setdefault((item.metadata.namespace, item.metadata.name), item)
 
-        for namespace in SYSTEM:
-            collect(namespace)
-        for name in _CONFIGMAPS:
-            collect("", name)
-        text = "\n".join(text for item in found.values() for text in (item.data or {}).values())
-        named = dict(_GEOMETRIES.findall(text))
-        place = (named.get("Namespace", ""), named.get("Name", ""))
-        if all(place) and place not in found:
-            collect(*place)
+        try:
+            for namespace in SYSTEM:
+                collect(namespace)
+            for name in _CONFIGMAPS:
+                collect("", name)
+            text = "\n".join(text for item in found.values() for text in (item.data or {}).values())
+            named = dict(_GEOMETRIES.findall(text))
+            place = (named.get("Namespace", ""), named.get("Name", ""))
+            if all(place) and place not in found:
+                collect(*place)
+        except Problem as problem:  # a server that is silent once is not asked four times more
+            return missing("; ".join(problem.lines()), resource.path())
         unread = [reading for reading in refusals if reading.source != resource.path()]
         if not found and len(unread) >= len(SYSTEM):
             return unread[0]

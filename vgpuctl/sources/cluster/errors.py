@@ -49,7 +49,7 @@ def status_of(body: bytes) -> Status | None:
     """The Status in an error's body; None when it is something else."""
     try:
         status = msgspec.json.decode(body, type=Status)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return None
     return status if status.message or status.reason else None
 

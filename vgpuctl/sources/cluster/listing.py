@@ -60,8 +60,11 @@ def _pages(connection: Connection, resource: Resource, namespace: str, query: di
     notes = []
     with ThreadPoolExecutor(1) as ahead:
         body = connection.request("GET", path, query)
+        following = ""
         while True:
-            following = _continue(body)
+            before, following = following, _continue(body)
+            if following and following == before:
+                raise _garbage(connection.access.server, path, ValueError("its pages go round in a circle"))
             if following:
                 coming = ahead.submit(connection.request, "GET", path, {**query, "continue": following})
             page, note = _decode(body, kind, connection.access.server, path)
@@ -77,7 +80,7 @@ def _continue(body: bytes) -> str:
     """Where the next page begins, "" for the last one (or for what is no list: decoding it says so)."""
     try:
         head: _Head = decoder(_Head).decode(body)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return ""
     return head.metadata.continue_
 
@@ -87,11 +90,11 @@ def _decode(body: bytes, kind: Any, server: str, path: str) -> tuple[Any, str]:
         return decoder(page_type(kind)).decode(body), ""
     except msgspec.ValidationError:
         pass
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise _garbage(server, path, error) from None
     try:
         page = decoder(page_type(msgspec.Raw)).decode(body)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise _garbage(server, path, error) from None
     items, note = decode_items(page.items or [], kind)
     return page_type(kind)(items, page.metadata), note

@@ -127,7 +127,7 @@ def _send(
 def _json(body: bytes) -> dict[str, Any]:
     try:
         value: dict[str, Any] = msgspec.json.decode(body, type=dict[str, Any])
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise Problem("the API server answered with something that is not an object", str(error)) from None
     return value
 
@@ -154,7 +154,7 @@ def _resource(connection: Connection, target: Target) -> Resource:
         if refused.status != 404:
             raise
         served = []
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise Problem(f"the API server answered GET {base} with something that is not a list", str(error)) from None
     for item in served:
         if item.kind == target.kind and "/" not in item.name:
