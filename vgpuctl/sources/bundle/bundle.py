@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from vgpuctl.model import kube
+from vgpuctl.model.api import PARTS
 from vgpuctl.model.decode import decode_items
 from vgpuctl.model.facts import Part
 from vgpuctl.model.host import Host
@@ -18,26 +18,6 @@ from vgpuctl.model.reading import Reading, known, missing
 from vgpuctl.sources.bundle.members import read_members
 from vgpuctl.sources.host import read_host
 from vgpuctl.sources.recorded import RecordedFiles, stats_from_tsv
-
-_TYPES: Mapping[Part, tuple[tuple[str, ...], Any]] = {
-    Part.NODES: (("nodes",), kube.Node),
-    Part.PODS: (("pods",), kube.Pod),
-    Part.NAMESPACES: (("namespaces",), kube.Namespace),
-    Part.QUOTAS: (("resourcequotas",), kube.ResourceQuota),
-    Part.PRIORITIES: (("priorityclasses",), kube.PriorityClass),
-    Part.QUEUES: (("queues",), kube.Queue),
-    Part.PODGROUPS: (("podgroups",), kube.PodGroup),
-    Part.CONFIGMAPS: (("configmaps",), kube.ConfigMap),
-    Part.DAEMONSETS: (("daemonsets",), kube.Workload),
-    Part.DEPLOYMENTS: (("deployments",), kube.Workload),
-    Part.EVENTS: (("events",), kube.Event),
-    Part.RUNTIMECLASSES: (("runtimeclasses",), kube.RuntimeClass),
-    Part.WEBHOOKS: (
-        ("validatingwebhookconfigurations", "mutatingwebhookconfigurations"),
-        kube.WebhookConfiguration,
-    ),
-}
-"""The parts that are objects, with the names of their files under cluster/."""
 
 
 class _Meta(msgspec.Struct, frozen=True):
@@ -71,7 +51,7 @@ class Bundle:
     def parts(self) -> frozenset[Part]:
         """A bundle of nodes alone holds nothing of a cluster; one of a cluster is asked for all of it."""
         cluster = self._meta.missing or any(name.startswith(("cluster/", "logs/")) for name in self._members)
-        pool = (*_TYPES, Part.VERSION, Part.LOGS) if cluster else ()
+        pool = (*PARTS, Part.VERSION, Part.LOGS) if cluster else ()
         return frozenset((*pool, Part.HOST))
 
     @property
@@ -92,7 +72,7 @@ class Bundle:
             return self._version()
         if part is Part.HOST:
             return self._host()
-        return self._objects(part) if part in _TYPES else self._lacks(part.value)
+        return self._objects(part) if part in PARTS else self._lacks(part.value)
 
     def files(self, node: str) -> RecordedFiles:
         """The files of one of its nodes."""
@@ -108,15 +88,15 @@ class Bundle:
         return missing(f"{self.name} holds the files of {len(nodes) or 'no'} nodes", "nodes/")
 
     def _objects(self, part: Part) -> Reading[tuple[Any, ...]]:
-        names, kind = _TYPES[part]
-        paths = [path for name in names if (path := f"cluster/{name}.json") in self._members]
+        kinds = PARTS[part]
+        paths = [path for kind in kinds if (path := f"cluster/{kind.plural}.json") in self._members]
         if not paths:
-            return self._lacks(part.value, f"cluster/{names[0]}.json")
+            return self._lacks(part.value, f"cluster/{kinds[0].plural}.json")
         items: list[Any] = []
         notes = []
         for path in paths:
             try:
-                decoded, note = decode_items(_raw_items(self._members[path]), kind)
+                decoded, note = decode_items(_raw_items(self._members[path]), kinds[0].type)
             except (msgspec.MsgspecError, RecursionError) as error:
                 return missing(f"{path} is not a Kubernetes list: {error}", path)
             items += decoded

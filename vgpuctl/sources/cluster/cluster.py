@@ -11,6 +11,7 @@ import msgspec
 
 from vgpuctl.model import kube
 from vgpuctl.model.access import RIGHTS
+from vgpuctl.model.api import KINDS, Resource
 from vgpuctl.model.change import Change, Target
 from vgpuctl.model.delta import Delta
 from vgpuctl.model.facts import Part
@@ -21,7 +22,7 @@ from vgpuctl.sources.cluster.connection import Connection
 from vgpuctl.sources.cluster.errors import Refused
 from vgpuctl.sources.cluster.kubeconfig import Access
 from vgpuctl.sources.cluster.listing import Listed, list_all
-from vgpuctl.sources.cluster.resources import KINDS, PARTS, Resource
+from vgpuctl.sources.cluster.resources import LISTS
 
 SYSTEM = ("kube-system", "volcano-system")
 """The namespaces in which the scheduler, the plugin and their configuration live by default."""
@@ -60,7 +61,7 @@ class Cluster:
 
     @property
     def parts(self) -> frozenset[Part]:
-        return frozenset((*PARTS, Part.VERSION, Part.ACCESS, Part.CONFIGMAPS, Part.WEBHOOKS, Part.LOGS))
+        return frozenset((*LISTS, Part.VERSION, Part.ACCESS, Part.CONFIGMAPS, Part.WEBHOOKS, Part.LOGS))
 
     def now(self) -> float:
         return time.time()
@@ -76,9 +77,9 @@ class Cluster:
         }
         if part in special:
             return special[part]()
-        if part not in PARTS:
+        if part not in LISTS:
             return missing(f"a cluster does not hold {part.value}", self.name)
-        resource = KINDS[PARTS[part]]
+        resource = LISTS[part]
         if part is Part.NAMESPACES and self.namespace:
             return self._attempt(resource, lambda: self._one(resource, self.namespace), self.namespace)
         return self._attempt(resource, lambda: self._list(part, resource), self._narrowed(part))
@@ -120,9 +121,7 @@ class Cluster:
         return self._versions.get(part, "")
 
     def _narrowed(self, part: Part) -> str:
-        return (
-            self.namespace if KINDS[PARTS[part]].namespaced and part not in (Part.DAEMONSETS, Part.DEPLOYMENTS) else ""
-        )
+        return self.namespace if LISTS[part].namespaced and part not in (Part.DAEMONSETS, Part.DEPLOYMENTS) else ""
 
     def query(self, part: Part) -> dict[str, str]:
         """What narrows a list of this part, besides the namespace."""
@@ -132,7 +131,7 @@ class Cluster:
 
     def path(self, part: Part) -> str:
         """The API path of a part's list."""
-        return KINDS[PARTS[part]].path(self._narrowed(part))
+        return LISTS[part].path(self._narrowed(part))
 
     def _list(self, part: Part, resource: Resource) -> Listed:
         listed = list_all(self.connection, resource, self._narrowed(part), self.query(part))

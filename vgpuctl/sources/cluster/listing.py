@@ -8,10 +8,11 @@ from typing import Any
 
 import msgspec
 
+from vgpuctl.model.api import Resource
 from vgpuctl.model.decode import decode_items
 from vgpuctl.sources.cluster.connection import Connection
 from vgpuctl.sources.cluster.errors import Refused, Unreachable
-from vgpuctl.sources.cluster.resources import ListMeta, Resource, decoder, page_type
+from vgpuctl.sources.cluster.resources import ListMeta, decoder, page_type
 
 PAGE = 500
 """Objects per request, as kubectl asks for."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from vgpuctl.model import kube
+from vgpuctl.model.api import KINDS
 from vgpuctl.sources.cluster.connection import Connection
 from vgpuctl.sources.cluster.errors import Refused
 from vgpuctl.sources.cluster.listing import list_all
-from vgpuctl.sources.cluster.resources import KINDS
 
 COMPONENTS = {"scheduler": "app=volcano-scheduler", "plugin": "name=volcano-device-plugin"}
 """Components by the pod label that upstream's manifests give them."""

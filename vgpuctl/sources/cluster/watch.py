@@ -15,7 +15,7 @@ from vgpuctl.model.delta import Delta, Kind
 from vgpuctl.model.facts import Part
 from vgpuctl.model.problem import Problem
 from vgpuctl.sources.cluster.errors import Refused
-from vgpuctl.sources.cluster.resources import KINDS, PARTS
+from vgpuctl.sources.cluster.resources import LISTS
 
 if TYPE_CHECKING:
     from vgpuctl.sources.cluster.cluster import Cluster
@@ -99,5 +99,5 @@ def _event(part: Part, line: bytes, version: str) -> tuple[str, Delta | None]:
     version = metadata.get("resourceVersion", version)
     if event.type == "BOOKMARK":
         return version, None
-    item, _ = decode_item(event.object, KINDS[PARTS[part]].type)
+    item, _ = decode_item(event.object, LISTS[part].type)
     return version, Delta(part, Kind.GONE if event.type == "DELETED" else Kind.SET, item)

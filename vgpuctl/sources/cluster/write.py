@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
+from vgpuctl.model.api import KINDS, Resource
 from vgpuctl.model.change import Change, How, Target
 from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.sources.cluster.connection import Connection
 from vgpuctl.sources.cluster.errors import Refused
-from vgpuctl.sources.cluster.resources import KINDS, Resource
 
 MANAGER = "vgpuctl"
 _APPLY, _JSON_PATCH, _MERGE = (

@@ -9,28 +9,12 @@ from typing import Any
 import msgspec
 
 from vgpuctl import resources
-from vgpuctl.model import kube
+from vgpuctl.model.api import PARTS
 from vgpuctl.model.facts import Part
 from vgpuctl.model.reading import Reading, known
 from vgpuctl.sources.demo.metrics import scrapes
 from vgpuctl.sources.demo.objects import GENERATED
 from vgpuctl.sources.demo.plan import Object, Plan
-
-_TYPES: dict[Part, tuple[str, Any]] = {
-    Part.NODES: ("Node", kube.Node),
-    Part.PODS: ("Pod", kube.Pod),
-    Part.NAMESPACES: ("Namespace", kube.Namespace),
-    Part.QUOTAS: ("ResourceQuota", kube.ResourceQuota),
-    Part.PRIORITIES: ("PriorityClass", kube.PriorityClass),
-    Part.QUEUES: ("Queue", kube.Queue),
-    Part.PODGROUPS: ("PodGroup", kube.PodGroup),
-    Part.CONFIGMAPS: ("ConfigMap", kube.ConfigMap),
-    Part.DAEMONSETS: ("DaemonSet", kube.Workload),
-    Part.DEPLOYMENTS: ("Deployment", kube.Workload),
-    Part.EVENTS: ("Event", kube.Event),
-    Part.RUNTIMECLASSES: ("RuntimeClass", kube.RuntimeClass),
-    Part.WEBHOOKS: ("ValidatingWebhookConfiguration", kube.WebhookConfiguration),
-}
 
 
 class Demo:
@@ -47,7 +31,7 @@ class Demo:
 
     @property
     def parts(self) -> frozenset[Part]:
-        return frozenset((*_TYPES, Part.VERSION, Part.LOGS, Part.METRICS))
+        return frozenset((*PARTS, Part.VERSION, Part.LOGS, Part.METRICS))
 
     def now(self) -> float:
         return self._clock()
@@ -61,10 +45,10 @@ class Demo:
             return known({}, self.name, now)
         if part is Part.METRICS:
             return known(scrapes(self._plan, now), self.name, now)
-        kind, type_ = _TYPES[part]
+        kinds = {resource.kind for resource in PARTS[part]}
         generate = GENERATED.get(part.value)
         raw = [
             *(generate(self._plan, now) if generate else ()),
-            *(item for item in self._objects if item["kind"] == kind),
+            *(item for item in self._objects if item["kind"] in kinds),
         ]
-        return known(tuple(msgspec.convert(item, type_) for item in raw), self.name, now)
+        return known(tuple(msgspec.convert(item, PARTS[part][0].type) for item in raw), self.name, now)
