@@ -88,6 +88,7 @@ def test_a_yaml_error_points_at_its_cause(text: str, kind: str, line: int) -> No
         ('# comment\n{"a": 1}', "json-syntax", 1, 1),
         ('{\n  // comment\n  "a": 1}', "json-syntax", 2, 3),
         ('{"a": 05}', "json-syntax", 1, 8),
+        ('{"a": ' + "1" * 401 + "}", "json-syntax", 1, 7),
         ('{"a": "x\ny"}', "json-syntax", 1, 9),
         ('{"a": nul}', "json-syntax", 1, 7),
         ("", "json-syntax", 1, 1),

@@ -39,7 +39,9 @@ def read_files(files: Sequence[str]) -> list[tuple[str, str]]:
         try:
             data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
         except OSError as error:
-            raise Problem(f"cannot read {file}", str(error.strerror or error), exit_code=Exit.USAGE) from None
+            raise Problem(
+                f"cannot read {file or repr(file)}", str(error.strerror or error), exit_code=Exit.USAGE
+            ) from None
         texts.append(("<stdin>" if file == "-" else file, data.decode("utf-8", "replace")))
     return texts
 

@@ -94,7 +94,9 @@ class _Reader:
                 self.index += len(word)
                 return Scalar(position, value, word, "", start)
         match = _NUMBER.match(self.text, start)
-        if match and len(match.group()) <= _LONGEST_NUMBER:
+        if match:
+            if len(match.group()) > _LONGEST_NUMBER:
+                raise _Stop(f"a number of more than {_LONGEST_NUMBER} digits", start, "shorten it")
             self.index = match.end()
             number: Any = float(match.group()) if match.group(1) or match.group(2) else int(match.group())
             return Scalar(position, number, match.group(), "", start)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -10,7 +10,7 @@ import msgspec
 from vgpuctl.model import kube
 from vgpuctl.model.context import Context
 from vgpuctl.model.facts import Facts
-from vgpuctl.model.finding import Checked, Finding, Findings
+from vgpuctl.model.finding import Checked, Finding, Findings, Severity
 from vgpuctl.model.place import Lines
 
 Lint = Callable[[str, str, Context], tuple[list[Finding], list[Checked]]]
@@ -24,9 +24,26 @@ def lint_texts(lint: Lint, texts: Iterable[tuple[str, str]], context: Context) -
     for file, text in texts:
         found, subjects = lint(text, file, context)
         lines = Lines(text.removeprefix("\ufeff"))
+        found = [*_undecodable(lines, text.removeprefix("\ufeff"), file), *found]
         findings += (msgspec.structs.replace(one, excerpt=lines.row(one.line)) if one.line else one for one in found)
         checked += subjects or [Checked(file=file, subject="nothing to lint in it")]
     return Findings(findings=findings, checked=checked)
+
+
+def _undecodable(lines: Lines, text: str, file: str) -> Iterator[Finding]:
+    """Bytes that are no UTF-8 were read as U+FFFD."""
+    offset = text.find("\ufffd")
+    if offset >= 0:
+        place = lines.at(offset)
+        yield Finding(
+            rule="encoding",
+            severity=Severity.ERROR,
+            message="the text is not UTF-8: kubectl and the API server refuse it",
+            remedy="save it as UTF-8",
+            file=file,
+            line=place.line,
+            column=place.column,
+        )
 
 
 def lint_facts(lint: Lint, kinds: Sequence[tuple[str, str, str]], facts: Facts, context: Context) -> Findings:

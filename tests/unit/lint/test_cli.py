@@ -125,3 +125,15 @@ def test_the_public_articles_quota(run: Run, golden: Callable[[str, str], None])
     code, out, _ = run("quota", "lint", "-", stdin=f"{text}    volcano.sh/vgpu-number: 50\n")
     assert code == 1
     golden("lint/quota-piped.txt", out)
+
+
+@pytest.mark.parametrize("command", ["pod", "quota"])
+@pytest.mark.parametrize("text", [FINE.encode() + b"# gr\xfc\xdfe\n", FINE.replace("a}", "\xe9}").encode("latin-1")])
+def test_a_text_that_kubectl_cannot_decode_is_an_error(run: Run, command: str, text: bytes) -> None:
+    code, out, _ = run(command, "lint", "-", stdin=text)
+    assert code == 1
+    assert "error: the text is not UTF-8" in out
+
+
+def test_a_name_that_is_empty_is_shown_as_one(run: Run) -> None:
+    assert run("pod", "lint", "")[2].startswith("error: cannot read ''")

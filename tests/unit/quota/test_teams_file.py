@@ -93,6 +93,12 @@ _TEAMS = st.builds(
 )
 
 
+@pytest.mark.parametrize("text", ["null", "42", "- 1", "hello"])
+def test_a_file_that_is_no_mapping_says_so_in_words(text: str) -> None:
+    _, findings = read_teams(text, "teams.yaml")
+    assert findings[0].message == "a teams file must be a mapping"
+
+
 @given(st.lists(_TEAMS, min_size=1, max_size=4, unique_by=lambda team: team.name))
 def test_what_is_written_reads_back(teams: list[Team]) -> None:
     text = yaml.safe_dump(msgspec.to_builtins(Teams(teams=teams, source="context prod")), sort_keys=False)

@@ -40,7 +40,7 @@ class _Reader:
     def known(self, node: Node | None, path: str, names: tuple[str, ...]) -> Iterator[tuple[Entry, str]]:
         """The entries with known names; the others are findings."""
         if node is not None and not isinstance(node, Mapping):
-            self.wrong("type-mismatch", node.position, path, f"{path} must be a mapping")
+            self.wrong("type-mismatch", node.position, path, f"{path or 'a teams file'} must be a mapping")
         for entry in entries(node):
             at = join(path, entry.name)
             if entry.name in names:
