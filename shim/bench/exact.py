@@ -9,7 +9,7 @@ from bench import MIB, Bench, Card, Row, fault, parse, size, verdict
 APIS = ("alloc", "managed", "pitch", "array", "vmm", "async")
 STEPS = (MIB, 2 * MIB + 1, 64 * MIB)
 BLOCK, POOL_STEP = 2 * MIB, 32 * MIB
-ALLOWED = 2 * MIB  # what the driver itself may hold back of a block it has begun
+ALLOWED = 2 * MIB  # what the driver itself may hold back of a block it has begun, in one process
 
 
 def up(value: int, unit: int) -> int:
@@ -82,8 +82,7 @@ def together(bench: Bench, card: Card, api: str, step: int, count: int) -> Row:
     left = limit - sum(used) if api != "managed" else min(member.get("free_full", limit) for member in members)
     one_more = max(charge(api, step, 1), BLOCK)
     row["left_mib"], row["one_more_mib"] = round(left / MIB, 2), round(one_more / MIB, 2)
-    # A small allocation may begin a block, whose rest counts once the process is compared with NVML again.
-    row["right"] = row["refused_with"] == [2] * count and -ALLOWED * count < left < one_more + ALLOWED
+    row["right"] = row["refused_with"] == [2] * count and 0 <= left < one_more
     if not row["right"]:
         row["members"] = members
     return row
@@ -120,7 +119,7 @@ def exact(bench: Bench, processes: int) -> Row:
         verdicts.append(
             verdict(
                 f"limit {bench.limit}: {processes} at once fill it together, by the card's own figures, to less than"
-                " one step, over by less than 2 MiB a process",
+                " one step, and never over it",
                 all(row["right"] for row in several),
                 f"{sum(row['right'] for row in several)} of {len(several)} rows, left between"
                 f" {min(row['left_mib'] for row in several)} and {max(row['left_mib'] for row in several)} MiB",

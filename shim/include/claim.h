@@ -9,9 +9,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Claims bytes if all claims stay within the limit; otherwise nothing changes. They count as under way until
-   claim_landed, after the driver's answer. */
+/* Claims bytes if all claims stay within the limit; otherwise nothing changes. */
 bool claim_try(int card, uint64_t bytes);
+
+/* Around a call of the driver that takes claimed memory: what of this process's claims the driver may or may not have
+   taken yet. */
+void claim_departs(int card, uint64_t bytes);
 void claim_landed(int card, uint64_t bytes);
 
 /* Claims bytes that are taken already, whatever the limit. */

@@ -24,6 +24,7 @@ struct ledger_entry {
   uint32_t uses;
   uint8_t kind;
   int8_t card;
+  bool cut; /* up to 1 MiB it is cut from a block that others share */
   bool managed;
 };
 

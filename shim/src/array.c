@@ -27,13 +27,13 @@ static uint64_t image_bytes(uint64_t width, uint64_t height, uint64_t depth, uin
 
 static CUresult made(CUresult result, int card, uint64_t bytes, enum ledger_kind kind, uint64_t key) {
   if (card == CARD_NONE) return result;
-  return account_settle(result, bytes, (struct ledger_entry){.key = key, .kind = (uint8_t)kind, .bytes = bytes, .card = (int8_t)card, .link = account_context()});
+  return account_settle(result, bytes, (struct ledger_entry){.key = key, .kind = (uint8_t)kind, .bytes = bytes, .card = (int8_t)card, .link = account_context(), .cut = true});
 }
 
 CUresult cuArrayCreate_v2(CUarray *array, const struct cu_array_descriptor *d) {
   int card = array && d ? card_current() : CARD_NONE;
   uint64_t bytes = card != CARD_NONE ? account_size(image_bytes(d->width, d->height, 0, d->format, d->channels)) : 0;
-  if (card != CARD_NONE && !account_reserve(card, bytes, "cuArrayCreate")) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (card != CARD_NONE && !account_reserve(card, bytes, true, "cuArrayCreate")) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = NEXT(cuArrayCreate_v2)(array, d);
   return made(result, card, bytes, LEDGER_ARRAY, result == CUDA_SUCCESS ? (uint64_t)(uintptr_t)*array : 0);
 }
@@ -41,7 +41,7 @@ CUresult cuArrayCreate_v2(CUarray *array, const struct cu_array_descriptor *d) {
 CUresult cuArrayCreate(CUarray *array, const struct cu_array_descriptor_v1 *d) {
   int card = array && d ? card_current() : CARD_NONE;
   uint64_t bytes = card != CARD_NONE ? account_size(image_bytes(d->width, d->height, 0, d->format, d->channels)) : 0;
-  if (card != CARD_NONE && !account_reserve(card, bytes, "cuArrayCreate")) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (card != CARD_NONE && !account_reserve(card, bytes, true, "cuArrayCreate")) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = NEXT(cuArrayCreate)(array, d);
   return made(result, card, bytes, LEDGER_ARRAY, result == CUDA_SUCCESS ? (uint64_t)(uintptr_t)*array : 0);
 }
@@ -51,7 +51,7 @@ static bool backed(uint32_t flags) { return !(flags & (CUDA_ARRAY3D_SPARSE | CUD
 CUresult cuArray3DCreate_v2(CUarray *array, const struct cu_array3d_descriptor *d) {
   int card = array && d && backed(d->flags) ? card_current() : CARD_NONE;
   uint64_t bytes = card != CARD_NONE ? account_size(image_bytes(d->width, d->height, d->depth, d->format, d->channels)) : 0;
-  if (card != CARD_NONE && !account_reserve(card, bytes, "cuArray3DCreate")) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (card != CARD_NONE && !account_reserve(card, bytes, true, "cuArray3DCreate")) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = NEXT(cuArray3DCreate_v2)(array, d);
   return made(result, card, bytes, LEDGER_ARRAY, result == CUDA_SUCCESS ? (uint64_t)(uintptr_t)*array : 0);
 }
@@ -59,7 +59,7 @@ CUresult cuArray3DCreate_v2(CUarray *array, const struct cu_array3d_descriptor *
 CUresult cuArray3DCreate(CUarray *array, const struct cu_array3d_descriptor_v1 *d) {
   int card = array && d && backed(d->flags) ? card_current() : CARD_NONE;
   uint64_t bytes = card != CARD_NONE ? account_size(image_bytes(d->width, d->height, d->depth, d->format, d->channels)) : 0;
-  if (card != CARD_NONE && !account_reserve(card, bytes, "cuArray3DCreate")) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (card != CARD_NONE && !account_reserve(card, bytes, true, "cuArray3DCreate")) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = NEXT(cuArray3DCreate)(array, d);
   return made(result, card, bytes, LEDGER_ARRAY, result == CUDA_SUCCESS ? (uint64_t)(uintptr_t)*array : 0);
 }
@@ -85,7 +85,7 @@ static uint64_t mipmap_bytes(const struct cu_array3d_descriptor *d, unsigned lev
 CUresult cuMipmappedArrayCreate(CUmipmappedArray *array, const struct cu_array3d_descriptor *d, unsigned levels) {
   int card = array && d && backed(d->flags) ? card_current() : CARD_NONE;
   uint64_t bytes = card != CARD_NONE ? mipmap_bytes(d, levels) : 0;
-  if (card != CARD_NONE && !account_reserve(card, bytes, "cuMipmappedArrayCreate")) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (card != CARD_NONE && !account_reserve(card, bytes, true, "cuMipmappedArrayCreate")) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = NEXT(cuMipmappedArrayCreate)(array, d, levels);
   return made(result, card, bytes, LEDGER_MIPMAP, result == CUDA_SUCCESS ? (uint64_t)(uintptr_t)*array : 0);
 }

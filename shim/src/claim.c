@@ -115,10 +115,11 @@ bool claim_try(int card, uint64_t bytes) {
   bool fits = contest(region, slot, card, bytes);
   __atomic_store_n(&judging, 0, __ATOMIC_RELEASE);
   if (!fits) return false;
-  __atomic_fetch_add(&under_way[card], bytes, __ATOMIC_SEQ_CST);
   show(region, slot, card, (int64_t)bytes);
   return true;
 }
+
+void claim_departs(int card, uint64_t bytes) { __atomic_fetch_add(&under_way[card], bytes, __ATOMIC_SEQ_CST); }
 
 void claim_landed(int card, uint64_t bytes) { subtract(&under_way[card], bytes); }
 

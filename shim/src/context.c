@@ -44,7 +44,7 @@ static CUresult created(CUresult result, CUcontext *context, CUdevice device) {
 
 static void give_back(const struct ledger_entry *entry) {
   if (entry->managed) measure_managed(-1);
-  claim_return(entry->card, entry->bytes);
+  account_return(entry);
 }
 
 /* Ending a context frees all that was allocated in it, without any call that would say so. */

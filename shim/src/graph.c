@@ -88,8 +88,8 @@ static bool begin(CUgraphExec exec, CUstream stream, bool per_thread, const char
   }
   uint64_t there = attribute(entry->card, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT);
   if (!entry->link) there -= attribute(entry->card, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT);
-  *claimed = entry->bytes > there ? entry->bytes - there : 0;
-  return !*claimed || account_reserve(entry->card, *claimed, call);
+  *claimed = entry->bytes > there ? account_blocks(entry->bytes - there) : 0;
+  return !*claimed || account_reserve(entry->card, *claimed, false, call);
 }
 
 static CUresult end(CUresult result, struct ledger_entry entry, uint64_t claimed) {

@@ -11,14 +11,14 @@
 static CUresult allocated(CUresult result, int card, uint64_t claimed, uint64_t bytes, uint64_t address, bool managed) {
   if (card == CARD_NONE) return result;
   if (managed && result == CUDA_SUCCESS) measure_managed(1); /* before the settlement, which may measure */
-  result = account_settle(result, claimed, (struct ledger_entry){.key = address, .kind = LEDGER_POINTER, .bytes = bytes, .card = (int8_t)card, .link = account_context(), .managed = managed});
+  result = account_settle(result, claimed, (struct ledger_entry){.key = address, .kind = LEDGER_POINTER, .bytes = bytes, .card = (int8_t)card, .link = account_context(), .cut = !managed, .managed = managed});
   return result;
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
   int card = address && bytes ? card_current() : CARD_NONE;
   uint64_t charge = account_size(bytes);
-  if (card != CARD_NONE && !account_reserve(card, charge, "cuMemAlloc")) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (card != CARD_NONE && !account_reserve(card, charge, true, "cuMemAlloc")) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = NEXT(cuMemAlloc_v2)(address, bytes);
   return allocated(result, card, charge, charge, result == CUDA_SUCCESS && address ? *address : 0, false);
 }
@@ -26,14 +26,14 @@ CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
 CUresult cuMemAlloc(CUdeviceptr_v1 *address, unsigned bytes) {
   int card = address && bytes ? card_current() : CARD_NONE;
   uint64_t charge = account_size(bytes);
-  if (card != CARD_NONE && !account_reserve(card, charge, "cuMemAlloc")) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (card != CARD_NONE && !account_reserve(card, charge, true, "cuMemAlloc")) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = NEXT(cuMemAlloc)(address, bytes);
   return allocated(result, card, charge, charge, result == CUDA_SUCCESS && address ? *address : 0, false);
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr *address, size_t bytes, unsigned flags) {
   int card = address && bytes ? card_current() : CARD_NONE;
-  if (card != CARD_NONE && !account_reserve(card, bytes, "cuMemAllocManaged")) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (card != CARD_NONE && !account_reserve(card, bytes, false, "cuMemAllocManaged")) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = NEXT(cuMemAllocManaged)(address, bytes, flags);
   return allocated(result, card, bytes, bytes, result == CUDA_SUCCESS && address ? *address : 0, true);
 }
@@ -47,7 +47,7 @@ static uint64_t pitched(uint64_t width, uint64_t height) {
 CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, size_t height, unsigned element) {
   int card = address && pitch && width && height ? card_current() : CARD_NONE;
   uint64_t claimed = pitched(width, height);
-  if (card != CARD_NONE && !account_reserve(card, claimed, "cuMemAllocPitch")) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (card != CARD_NONE && !account_reserve(card, claimed, true, "cuMemAllocPitch")) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = NEXT(cuMemAllocPitch_v2)(address, pitch, width, height, element);
   uint64_t bytes = result == CUDA_SUCCESS && pitch ? account_size(*pitch * height) : 0;
   return allocated(result, card, claimed, bytes, result == CUDA_SUCCESS && address ? *address : 0, false);
@@ -56,7 +56,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *address, size_t *pitch, size_t width, s
 CUresult cuMemAllocPitch(CUdeviceptr_v1 *address, unsigned *pitch, unsigned width, unsigned height, unsigned element) {
   int card = address && pitch && width && height ? card_current() : CARD_NONE;
   uint64_t claimed = pitched(width, height);
-  if (card != CARD_NONE && !account_reserve(card, claimed, "cuMemAllocPitch")) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (card != CARD_NONE && !account_reserve(card, claimed, true, "cuMemAllocPitch")) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = NEXT(cuMemAllocPitch)(address, pitch, width, height, element);
   uint64_t bytes = result == CUDA_SUCCESS && pitch ? account_size((uint64_t)*pitch * height) : 0;
   return allocated(result, card, claimed, bytes, result == CUDA_SUCCESS && address ? *address : 0, false);
@@ -104,7 +104,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr address) {
 CUresult cuImportExternalMemory(CUexternalMemory *memory, const struct cu_external_memory_descriptor *descriptor) {
   int card = memory && descriptor ? card_current() : CARD_NONE;
   uint64_t bytes = card != CARD_NONE ? descriptor->size : 0;
-  if (card != CARD_NONE && !account_reserve(card, bytes, "cuImportExternalMemory")) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (card != CARD_NONE && !account_reserve(card, bytes, false, "cuImportExternalMemory")) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = NEXT(cuImportExternalMemory)(memory, descriptor);
   if (card == CARD_NONE) return result;
   uint64_t key = result == CUDA_SUCCESS ? (uint64_t)(uintptr_t)*memory : 0;

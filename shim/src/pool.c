@@ -196,12 +196,14 @@ static bool begin(struct request *request, struct pool *pool, uint64_t bytes, CU
   uint64_t used = attribute(pool->handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), reserved = charged_of(pool);
   uint64_t claimed = used + bytes <= reserved ? 0 : growth(pool, used + bytes - reserved);
   if (claimed) process_reap(false);
+  if (claimed) claim_departs(pool->card, claimed);
   if (claimed && !claim_try(pool->card, claimed)) {
+    claim_landed(pool->card, claimed);
     pool_make_room(pool->card);
     reserved = charged_of(pool);
     used = attribute(pool->handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
     claimed = used + bytes <= reserved ? 0 : growth(pool, used + bytes - reserved);
-    if (claimed && !account_reserve(pool->card, claimed, call)) return false;
+    if (claimed && !account_reserve(pool->card, claimed, false, call)) return false;
   }
   request->claimed = claimed;
   return true;

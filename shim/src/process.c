@@ -1,5 +1,6 @@
 #include "process.h"
 
+#include "account.h"
 #include "claim.h"
 #include "elf_find.h"
 #include "entry.h"
@@ -243,6 +244,7 @@ static void after_fork_in_child(void) {
   taking = 0;
   __atomic_store_n(&self.slot, 0, __ATOMIC_RELEASE);
   claim_forget();
+  account_forget();
   ledger_forget();
 }
 

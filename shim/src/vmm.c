@@ -19,7 +19,7 @@ static int card_of(const struct cu_allocation_properties *properties) {
 
 CUresult cuMemCreate(CUmemHandle *handle, size_t bytes, const struct cu_allocation_properties *properties, unsigned long long flags) {
   int card = handle && bytes && properties ? card_of(properties) : CARD_NONE;
-  if (card != CARD_NONE && !account_reserve(card, bytes, "cuMemCreate")) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (card != CARD_NONE && !account_reserve(card, bytes, false, "cuMemCreate")) return CUDA_ERROR_OUT_OF_MEMORY;
   CUresult result = NEXT(cuMemCreate)(handle, bytes, properties, flags);
   if (card == CARD_NONE) return result;
   return account_settle(result, bytes, (struct ledger_entry){.key = result == CUDA_SUCCESS ? *handle : 0, .kind = LEDGER_HANDLE, .bytes = bytes, .card = (int8_t)card});
