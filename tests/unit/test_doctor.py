@@ -255,7 +255,6 @@ def vgpuctl(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     """Runs the program in this process: vgpuctl("doctor", "--local", NO_COLOR="1")."""
     from vgpuctl.cli import main
 
-    monkeypatch.setattr(main, "_unix_pipe", lambda: None)  # pytest's own pipes stay as they are
     monkeypatch.setenv("KUBECONFIG", "")
 
     def run(*arguments: str, **environment: str) -> Done:

@@ -88,3 +88,22 @@ def test_with_stderr_closed_nothing_but_the_result_goes_to_stdout(tmp_path: Path
 def test_the_reader_of_a_pipe_may_go_away(tmp_path: Path) -> None:
     done = shell('"$V" completion bash | head -n 1', tmp_path)
     assert (done.returncode, done.stderr, len(done.stdout.splitlines())) == (0, "", 1)
+
+
+def test_a_reader_that_goes_away_at_once_ends_it_as_it_ends_every_filter(tmp_path: Path) -> None:
+    done = shell('{ "$V" top --demo --once -o json; echo $? >&2; } | { exec <&-; sleep 2; }', tmp_path)
+    assert done.stderr.split() == ["141"]
+    assert not crashes(tmp_path)
+
+
+def test_a_server_that_hangs_up_ends_nothing() -> None:
+    text = "import signal, sys; from vgpuctl.cli.main import main\ntry: main()\nexcept SystemExit: pass\n"
+    text += "assert signal.getsignal(signal.SIGPIPE) is signal.SIG_IGN"
+    subprocess.run([sys.executable, "-c", text, "version"], check=True, capture_output=True)
+
+
+def test_a_program_that_is_run_ends_by_the_signal_as_without(tmp_path: Path) -> None:
+    if not any(Path(__file__).parents[2].glob("shim/build/*/libvgpu.so")):
+        pytest.skip("needs the library: make shim")
+    done = shell('"$V" run -- yes | head -n 1', tmp_path)
+    assert (done.stdout, done.stderr) == ("y\n", "")

@@ -14,7 +14,6 @@ from vgpuctl.model.reading import Missing
 
 def main() -> NoReturn:
     """Runs `vgpuctl` with the arguments of the process and exits."""
-    _unix_pipe()
     _standard_streams()
     try:
         from vgpuctl.cli.app import app
@@ -56,8 +55,9 @@ def tell(line: str) -> None:
         _discard(sys.stderr)
 
 
-def _unix_pipe() -> None:
-    """Dies quietly when the reader of a pipe goes away, as every Unix filter does."""
+def unix_pipe() -> None:
+    """Lets SIGPIPE end the process, as it does every Unix filter. Python ignores it, and so do we while sockets are
+    written to: a server that hangs up must not end us without a word."""
     import signal
 
     if hasattr(signal, "SIGPIPE"):
@@ -76,7 +76,11 @@ def _standard_streams() -> None:
 
 
 def unwritten(error: OSError) -> Problem:
-    """The problem of a result that stdout does not take (a full disk); what is left of the result is dropped."""
+    """The problem of a result that stdout does not take (a full disk); what is left of the result is dropped. Where the
+    reader of a pipe went away, this is the end, without a word."""
+    if isinstance(error, BrokenPipeError):
+        unix_pipe()
+        os.write(sys.stdout.fileno(), b"\n")
     _discard(sys.stdout)
     return Problem("the result could not be written to the standard output", str(error.strerror or error))
 

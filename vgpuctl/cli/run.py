@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from vgpuctl.cli.help import new_app
-from vgpuctl.cli.main import complain
+from vgpuctl.cli.main import complain, unix_pipe
 from vgpuctl.cli.show import note
 from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.model.quantity import Size, show_mib, size
@@ -42,6 +42,7 @@ def run(
         complain(problem)
         raise typer.Exit(task.OWN_FAILURE) from None
     sys.stdout.flush()
+    unix_pipe()
     try:
         os.execvpe(command[0], list(prepared.command), prepared.environment)
     except OSError as error:
