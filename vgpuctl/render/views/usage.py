@@ -207,10 +207,11 @@ def totals(usage: Usage) -> str:
     t = usage.totals
     parts = []
     if t.nodes:
-        parts.append(f"{t.nodes} nodes")
+        parts.append(f"{t.nodes} node{_plural(t.nodes)}")
     if t.cards:
-        parts.append(f"{t.cards} cards")
-    parts.append(f"{t.vgpus}{f' of {t.slots}' if t.slots is not None else ''} vGPUs")
+        parts.append(f"{t.cards} card{_plural(t.cards)}")
+    slots = f" of {t.slots}" if t.slots is not None else ""
+    parts.append(f"{t.vgpus}{slots} vGPU{_plural(t.slots if t.slots is not None else t.vgpus)}")
     parts.append(f"allocated {_of(t.memory_allocated, t.memory_total)}")
     used = _of(t.memory_used, t.memory_total)
     parts.append(f"used {'≥' if t.partial and t.memory_used is not None else ''}{used}")
@@ -218,6 +219,10 @@ def totals(usage: Usage) -> str:
         parts.append(f"busy {percent(t.busy)}")
     parts += [f"{count} {word}" for count, word in ((t.idle, "idle"), (t.over, "over the limit")) if count]
     return ", ".join(parts)
+
+
+def _plural(count: int) -> str:
+    return "" if count == 1 else "s"
 
 
 def _of(part: int | None, whole: int | None) -> str:
