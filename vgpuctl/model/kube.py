@@ -1,7 +1,8 @@
 """Kubernetes objects, decoded only as far as vgpuctl needs them.
 
 Field names follow the API (camelCase in JSON). Unknown fields are skipped by the decoder, absent ones get the
-default, so one type serves every version from 1.20 on. Times stay RFC 3339 text.
+default, so one type serves every version from 1.20 on. Times stay RFC 3339 text. Some fields (securityContext,
+globalDefault, preemptionPolicy) are read by the rules of lint only, in the text that `plain` makes.
 """
 
 from __future__ import annotations
