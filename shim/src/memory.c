@@ -64,7 +64,6 @@ CUresult cuMemAllocPitch(CUdeviceptr_v1 *address, unsigned *pitch, unsigned widt
 
 /* A pointer that is not in the ledger (imported, mapped, from a pool, from before) is the driver's business. */
 static CUresult freed(CUresult result, bool known, struct ledger_entry entry) {
-  if (!known) pool_freed();
   if (known && entry.managed && result == CUDA_SUCCESS) measure_managed(-1);
   return account_freed(result, known, entry);
 }
@@ -73,14 +72,18 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
   struct ledger_entry entry;
   bool known = account_take(LEDGER_POINTER, address, &entry);
   CUresult result = freed(NEXT(cuMemFree_v2)(address), known, entry);
+  if (!known) pool_freed();
   pool_settled();
+  if (!known) pool_freed(); /* the pool keeps it until work is waited for again */
   return result;
 }
 
 CUresult cuMemFree(CUdeviceptr_v1 address) {
   struct ledger_entry entry;
   bool known = account_take(LEDGER_POINTER, address, &entry);
-  return freed(NEXT(cuMemFree)(address), known, entry);
+  CUresult result = freed(NEXT(cuMemFree)(address), known, entry);
+  if (!known) pool_freed();
+  return result;
 }
 
 CUresult cuIpcOpenMemHandle(CUdeviceptr *address, struct cu_ipc_handle handle, unsigned flags) {

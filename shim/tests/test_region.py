@@ -63,12 +63,7 @@ def test_each_process_has_a_slot_with_its_memory(container: Container, machine: 
     assert all(p.total[1:] == [0] * 15 for p in seen.processes)
 
 
-STALE = pytest.mark.xfail(
-    strict=True, reason="after cuMemFree of a pool's memory a later synchronisation is not noticed"
-)
-
-
-@pytest.mark.parametrize("way", ["async", "pool", pytest.param("async-sync", marks=STALE)])
+@pytest.mark.parametrize("way", ["async", "pool", "async-sync"])
 def test_what_a_pool_gave_back_at_a_synchronisation_is_gone_from_it(
     container: Container, machine: Machine, way: str
 ) -> None:
