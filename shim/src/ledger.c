@@ -39,7 +39,6 @@ static void place(struct shard *shard, const struct ledger_entry *entry) {
   size_t mask = shard->capacity - 1, i = hash_of(entry->kind, entry->key) & mask;
   while (shard->entries[i].uses) i = (i + 1) & mask;
   shard->entries[i] = *entry;
-  shard->count++;
 }
 
 static bool make_room(struct shard *shard) {
@@ -50,7 +49,6 @@ static bool make_room(struct shard *shard) {
   if (memory == MAP_FAILED) return false;
   shard->entries = memory;
   shard->capacity = capacity;
-  shard->count = 0;
   for (size_t i = 0; i < old.capacity; i++)
     if (old.entries[i].uses) place(shard, &old.entries[i]);
   if (old.entries) munmap(old.entries, old.capacity * sizeof(struct ledger_entry));
@@ -67,7 +65,12 @@ static void erase(struct shard *shard, struct ledger_entry *entry) {
     hole = i;
   }
   shard->entries[hole].uses = 0;
-  shard->count--;
+  __atomic_store_n(&shard->count, shard->count - 1, __ATOMIC_RELAXED);
+}
+
+static void insert(struct shard *shard, const struct ledger_entry *entry) {
+  place(shard, entry);
+  __atomic_store_n(&shard->count, shard->count + 1, __ATOMIC_RELAXED);
 }
 
 bool ledger_put(struct ledger_entry entry) {
@@ -79,13 +82,15 @@ bool ledger_put(struct ledger_entry entry) {
   if (known)
     *known = entry;
   else if ((stored = make_room(shard)))
-    place(shard, &entry);
+    insert(shard, &entry);
   unlock(shard);
   return stored;
 }
 
 bool ledger_take(enum ledger_kind kind, uint64_t key, struct ledger_entry *entry) {
   uint64_t hash = hash_of(kind, key);
+  /* Whoever frees something knows that it was allocated, so its entry is seen without the lock. */
+  if (!__atomic_load_n(&shards[hash >> 58].count, __ATOMIC_RELAXED)) return false;
   struct shard *shard = lock(hash);
   struct ledger_entry *known = find(shard, hash, kind, key);
   if (known) {
@@ -128,7 +133,7 @@ void ledger_grow(enum ledger_kind kind, uint64_t key, int card, uint64_t bytes) 
   if (known)
     known->bytes += bytes;
   else if (make_room(shard))
-    place(shard, &(struct ledger_entry){.key = key, .bytes = bytes, .kind = (uint8_t)kind, .card = (int8_t)card, .uses = 1});
+    insert(shard, &(struct ledger_entry){.key = key, .bytes = bytes, .kind = (uint8_t)kind, .card = (int8_t)card, .uses = 1});
   unlock(shard);
 }
 

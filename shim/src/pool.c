@@ -19,7 +19,13 @@ struct pool {
   int card;         /* CARD_NONE: not device memory, or not ours */
   uint64_t charged; /* its part of this process's claim */
   uint64_t grain;   /* the driver reserves in multiples of it */
+  uint64_t most;    /* what of it can be in use at most, bytes; in the bits below UNIT, how many requests are under way */
 };
+
+/* The driver's answer costs half of an allocation's account. What is in use is asked for only when the last answer and
+   all requests since, freed or not, would not fit; each counts rounded up by at least as much as the driver does. */
+enum { UNIT = 1 << 16, LARGE = 1 << 20, LARGE_UNIT = 2 << 20 };
+static const uint64_t unlikely = 1ull << 48; /* larger requests count as this, so that no sum overflows */
 
 static struct pool pools[MAX_POOLS];
 static int count, locked, freed;
@@ -187,13 +193,27 @@ struct request {
   bool recorded;
 };
 
+static uint64_t rounded(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+/* What is added to `most` while a request is under way; afterwards 1 of it goes. */
+static uint64_t at_most(uint64_t bytes) { return (bytes > unlikely ? unlikely : rounded(bytes, bytes > LARGE ? LARGE_UNIT : UNIT)) + 1; }
+
+/* What is in use now. It begins a new sum, unless the sum holds other requests that the driver may not have seen yet. */
+static uint64_t in_use(struct pool *pool, uint64_t bytes, uint64_t most) {
+  uint64_t used = attribute(pool->handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+  if (most % UNIT == 1) __atomic_compare_exchange_n(&pool->most, &most, rounded(used, UNIT) + at_most(bytes), 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return used;
+}
+
 /* Claims what the pool may have to reserve. False: refused. */
 static bool begin(struct request *request, struct pool *pool, uint64_t bytes, CUstream stream, bool per_thread, const char *call) {
   *request = (struct request){.pool = pool};
   if (!pool || pool->card == CARD_NONE) return true;
   request->recorded = graph_capturing(stream, per_thread, &request->graph);
   if (request->recorded) return true;
-  uint64_t used = attribute(pool->handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), reserved = charged_of(pool);
+  uint64_t most = __atomic_add_fetch(&pool->most, at_most(bytes), __ATOMIC_SEQ_CST), reserved = charged_of(pool);
+  if (most - most % UNIT <= reserved) return true;
+  uint64_t used = in_use(pool, bytes, most);
   uint64_t claimed = used + bytes <= reserved ? 0 : growth(pool, used + bytes - reserved);
   if (claimed) process_reap(false);
   if (claimed) claim_departs(pool->card, claimed);
@@ -203,7 +223,10 @@ static bool begin(struct request *request, struct pool *pool, uint64_t bytes, CU
     reserved = charged_of(pool);
     used = attribute(pool->handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
     claimed = used + bytes <= reserved ? 0 : growth(pool, used + bytes - reserved);
-    if (claimed && !account_reserve(pool->card, claimed, false, call)) return false;
+    if (claimed && !account_reserve(pool->card, claimed, false, call)) {
+      __atomic_fetch_sub(&pool->most, at_most(bytes), __ATOMIC_SEQ_CST);
+      return false;
+    }
   }
   request->claimed = claimed;
   return true;
@@ -217,6 +240,7 @@ static CUresult end(const struct request *request, CUresult result, CUdeviceptr 
     if (result == CUDA_SUCCESS) graph_recorded(request->graph, pool->card, bytes);
     return result;
   }
+  __atomic_fetch_sub(&pool->most, 1, __ATOMIC_SEQ_CST);
   uint64_t before = charged_of(pool);
   if (request->claimed) claim_landed(pool->card, request->claimed);
   follow(pool, request->claimed);
