@@ -107,6 +107,22 @@ static int lock_byte(const struct region *region, uint32_t slot, int command, sh
   return fd;
 }
 
+static bool claims_anything(const struct core_process *process) {
+  for (int i = 0; i < REGION_CARDS; i++)
+    if (__atomic_load_n(&process->claims[i].claimed, __ATOMIC_SEQ_CST) || __atomic_load_n(&process->claims[i].trying, __ATOMIC_SEQ_CST)) return true;
+  return false;
+}
+
+/* Claims that no process can have where a limit holds: more than twice the card, or on a card that is not there. */
+static bool claims_too_much(const struct region *region, const struct core_process *process) {
+  for (int i = 0; i < REGION_CARDS; i++) {
+    uint64_t total = __atomic_load_n(&region->cards[i].memory_total, __ATOMIC_RELAXED);
+    uint64_t claimed = __atomic_load_n(&process->claims[i].claimed, __ATOMIC_SEQ_CST);
+    if (i < region_cards(region) ? total && claimed / 2 > total && region_memory_limit(region, i) : claimed) return true;
+  }
+  return false;
+}
+
 static bool alive(const struct region *region, uint32_t slot, uint64_t owner) {
   const struct core_process *process = &region->processes[slot];
   int pid = (int)(owner & (CORE_OWNER_REAPING - 1));
@@ -118,8 +134,10 @@ static bool alive(const struct region *region, uint32_t slot, uint64_t owner) {
     bool same_program = !image || !life.image || image == life.image;
     return life.found && !life.zombie && (life.start & 0xffffffff) == owner >> 32 && same_program;
   }
+  /* A process that has just taken its record writes its namespace, then claims. Read again: it may have done both. */
+  if (!pid_namespace) return !claims_anything(process) || __atomic_load_n(&process->pid_namespace, __ATOMIC_ACQUIRE);
   /* Its id means nothing here, but the kernel dropped its lock when it died. */
-  if (!pid_namespace || !(__atomic_load_n(&process->flags, __ATOMIC_ACQUIRE) & CORE_FLAG_LOCKED)) return true;
+  if (!(__atomic_load_n(&process->flags, __ATOMIC_ACQUIRE) & CORE_FLAG_LOCKED)) return !claims_too_much(region, process);
   short type = F_WRLCK;
   int fd = lock_byte(region, slot, F_OFD_GETLK, &type);
   if (fd < 0) return true;
@@ -178,9 +196,10 @@ int process_reap(bool force) {
     uint32_t slot = (start + i) % high;
     uint64_t owner = __atomic_load_n(&region->processes[slot].owner, __ATOMIC_ACQUIRE);
     __atomic_store_n(&next, slot + 1, __ATOMIC_RELAXED);
-    if (!owner || owner == identity(self.start, self.pid)) continue;
+    if (owner == identity(self.start, self.pid)) continue;
+    if (!owner && (!force || !claims_anything(&region->processes[slot]))) continue; /* nobody's claims are nonsense */
     looked++;
-    if (!alive(region, slot, owner) && reap(region, slot, owner)) found++;
+    if ((!owner || !alive(region, slot, owner)) && reap(region, slot, owner)) found++;
   }
   return found;
 }
