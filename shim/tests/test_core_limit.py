@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import mmap
-import os
 import struct
 import subprocess
 from collections.abc import Callable
@@ -161,7 +160,7 @@ def test_nonsense_in_the_bucket_holds_nobody_for_long(machine: Machine, share: P
     cells(where, share, "dense,20,50,1")
     path = where.region.with_name(where.region.name + ".core")
     for word in (2**63 + 5, 10**18, 1):
-        with path.open("r+b") as file, mmap.mmap(file.fileno(), os.path.getsize(path)) as data:
+        with path.open("r+b") as file, mmap.mmap(file.fileno(), path.stat().st_size) as data:
             struct.pack_into("<Q", data, 4096 + 256, word)
         (row,) = cells(where, share, "dense,20,50,1")
         assert row["share"] == pytest.approx(50, abs=0.5), word

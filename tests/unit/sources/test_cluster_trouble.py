@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -148,6 +150,29 @@ def test_https_to_a_server_without_tls_says_so() -> None:
     with serve(lambda line, number: b"HTTP/1.1 400 Bad Request\r\n\r\n") as server:
         reason = cluster(server.url.replace("http:", "https:")).read(Part.PODS).reason
         assert "TLS" in reason or "the connection broke" in reason
+
+
+def test_a_handshake_that_breaks_off_is_tried_once_more() -> None:
+    alert = b"\x15\x03\x03\x00\x02\x02\x32"  # fatal, decode_error
+    accepted = 0
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(5)
+
+        def answer() -> None:
+            nonlocal accepted
+            for _ in range(2):
+                connection, _ = server.accept()
+                accepted += 1
+                with connection:
+                    connection.recv(4096)
+                    connection.sendall(alert)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        reading = cluster(f"https://127.0.0.1:{server.getsockname()[1]}").read(Part.PODS)
+        thread.join()
+    assert accepted == 2
+    assert "TLS failed" in reading.reason
 
 
 def test_a_refused_right_is_named_and_marked() -> None:

@@ -159,8 +159,8 @@ class Connection:
                     redirect=False,
                     preload_content=False,
                 )
-            except ProtocolError as error:
-                # A kept connection may have died since: one more try, on a new one.
+            except (ProtocolError, SSLError) as error:
+                # A kept connection may have died since, a handshake may have broken off: one more try, on a new one.
                 if tries and time.monotonic() < deadline:
                     continue
                 raise self._unreachable(error, f"{method} {path}") from None
