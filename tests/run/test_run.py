@@ -145,6 +145,8 @@ def test_signals_reach_the_program(start: Start, number: signal.Signals) -> None
         (("--memory", "4x", "--", "true"), 2, "is not a size"),
         (("--memory", "0", "--", "true"), 2, "would be no limit"),
         (("--cores", "101", "--", "true"), 2, "101"),
+        (("--gpu", "2", "--simulate", "2xT4-16GB", "--", "true"), 125, "--gpu 2 names no card"),
+        (("--gpu", "GPU-", "--simulate", "2xT4-16GB", "--", "true"), 125, "names no card"),
         (("--simulate", "nonsense", "--memory", "10%", "--", "true"), 125, "nonsense"),
         ((), 2, "Missing argument"),
     ],
@@ -179,10 +181,11 @@ def test_the_state_is_there_while_the_program_runs_and_gone_after(
     assert not run.folder.exists()
 
 
-def _hold(start: Start, simulate: str, memory: str, *program: str) -> subprocess.Popen[str]:
+def _hold(start: Start, simulate: str, memory: str, *program: str, gpu: str = "") -> subprocess.Popen[str]:
     """Starts a program and waits until it has filled its limit."""
     words = program or (sys.executable, "-c", FILL, "60")
-    process = start("--memory", memory, "--simulate", simulate, "--", *words)
+    chosen = ("--gpu", gpu) if gpu else ()
+    process = start("--memory", memory, "--simulate", simulate, *chosen, "--", *words)
     assert process.stdout is not None
     assert process.stdout.readline()
     return process
@@ -204,6 +207,19 @@ def _rows(place: dict[str, str], level: str) -> list[dict[str, Any]]:
 def test_top_shows_what_runs(start: Start, place: dict[str, str]) -> None:
     _hold(start, "1xT4-16GB", "1Gi")
     assert [row["memoryLimit"] for row in _rows(place, "vgpu")] == [1 << 30]
+
+
+@pytest.mark.parametrize(("memory", "limit"), [("1Gi", 1 << 30), ("50%", 7680 << 20)])
+def test_the_card_that_gpu_names_is_the_only_one(start: Start, place: dict[str, str], memory: str, limit: int) -> None:
+    """By its index and by its UUID: the region has that card alone, with the limits, and so has top."""
+    _hold(start, "3xT4-16GB", memory, sys.executable, "-c", FILL, "60", gpu="1")
+    cards = {row["uuid"]: row for row in _rows(place, "card")}
+    assert len(cards) == 3
+    (first,) = _rows(place, "vgpu")
+    assert (first["memoryLimit"], first["uuid"]) == (limit, list(cards)[1])
+    assert [row["uuid"] for row in cards.values() if row["memoryUsed"] > 500 << 20] == [first["uuid"]]
+    _hold(start, "3xT4-16GB", memory, sys.executable, "-c", NAME, gpu=list(cards)[2])
+    assert {row["uuid"] for row in _rows(place, "vgpu")} == set(list(cards)[1:])
 
 
 def test_top_shows_the_simulated_card(start: Start, place: dict[str, str]) -> None:

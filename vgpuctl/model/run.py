@@ -16,10 +16,12 @@ from vgpuctl.model.output import Item
 @dataclass(frozen=True)
 class Limits:
     """memory: bytes by card, or one number for every card; () for no limit. cores: percent of a card, None for no
-    limit. gpu: an index or a UUID, "" for all cards."""
+    limit. cards: the UUIDs of the cards to use, in the order that gives limits their numbers; () for all, or where they
+    are not known. gpu: what CUDA is to show where the UUIDs are not known, "" for everything."""
 
     memory: tuple[int, ...] = ()
     cores: int | None = None
+    cards: tuple[str, ...] = ()
     gpu: str = ""
 
 
@@ -37,7 +39,11 @@ class RunState(Item, frozen=True, kw_only=True):
 
 
 def environment(before: Mapping[str, str], limits: Limits, library: str, region: str) -> dict[str, str]:
-    """The program's environment. library: path of the shim. region: path of the region file to use."""
+    """The program's environment. library: path of the shim. region: path of the region file to use.
+
+    As in a container, NVIDIA_VISIBLE_DEVICES lists the cards that the region has; nothing but the driver's own
+    variable hides the others from CUDA here.
+    """
     after = dict(before)
     after["LD_PRELOAD"] = ":".join([library, *filter(None, [before.get("LD_PRELOAD")])])
     after["CUDA_DEVICE_MEMORY_SHARED_CACHE"] = region
@@ -50,8 +56,10 @@ def environment(before: Mapping[str, str], limits: Limits, library: str, region:
         after.update({f"CUDA_DEVICE_MEMORY_LIMIT_{card}": str(limit) for card, limit in enumerate(limits.memory)})
     if limits.cores is not None:
         after["CUDA_DEVICE_SM_LIMIT"] = str(limits.cores)
+    if limits.cards:
+        after["NVIDIA_VISIBLE_DEVICES"] = ",".join(limits.cards)
     if limits.gpu:
-        after["CUDA_VISIBLE_DEVICES"] = limits.gpu
+        after["CUDA_VISIBLE_DEVICES"] = ",".join(limits.cards) or limits.gpu
     return after
 
 

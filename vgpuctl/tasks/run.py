@@ -48,8 +48,16 @@ def prepare(
         driver = _library(f"shim/build/{machine}/fake/libcuda.so.1", "the simulated driver")
         simulated = simulation(before, str(driver.parent), simulate)
     by_percent = memory is not None and memory.percent is not None
-    cards = _cards(simulated, simulate) if simulate or by_percent else ()
-    limits = Limits(_bytes(memory, cards) if memory else (), cores, gpu)
+    cards = _cards(simulated, simulate, by_percent) if simulate or by_percent or gpu else ()
+    uuids: tuple[str, ...]
+    if gpu.startswith("MIG-"):
+        if by_percent:
+            raise Problem(f"--memory: what {gpu} has is not known", remedy="write a size such as 4Gi")
+        cards, uuids = (), (gpu,)
+    else:
+        cards = _chosen(cards, gpu) if gpu and cards else cards
+        uuids = tuple(card.uuid for card in cards)
+    limits = Limits(_bytes(memory, cards) if memory else (), cores, uuids, gpu)
     folder = runs.create(runs.base(before))
     pid = os.getpid()
     state = RunState(pid=pid, started=runs.start_of(pid), command=list(command), simulated=simulated)
@@ -67,7 +75,18 @@ def _bytes(memory: Size, cards: Sequence[Card]) -> tuple[int, ...]:
     return tuple(int(card.memory * share) // MIB * MIB for card in cards)
 
 
-def _cards(simulated: Mapping[str, str], simulate: str) -> tuple[Card, ...]:
+def _chosen(cards: Sequence[Card], gpu: str) -> tuple[Card, ...]:
+    """The card of an index or a UUID, which may be shortened as CUDA allows."""
+    found = tuple(
+        card for card in cards if str(card.index) == gpu or (len(gpu) > len("GPU-") and card.uuid.startswith(gpu))
+    )
+    if len(found) != 1:
+        known = ", ".join(f"{card.index} ({card.uuid})" for card in cards)
+        raise Problem(f"--gpu {gpu} names {'several cards' if found else 'no card'}", f"the cards are {known}")
+    return found
+
+
+def _cards(simulated: Mapping[str, str], simulate: str, needed: bool) -> tuple[Card, ...]:
     driver = NvmlDriver(environment=simulated)
     try:
         cards = driver.read()[1]
@@ -78,9 +97,9 @@ def _cards(simulated: Mapping[str, str], simulate: str) -> tuple[Card, ...]:
         raise Problem(
             f"--simulate {simulate}: the simulated driver shows no card", why, "write, for example, 2xT4-16GB"
         )
-    if not cards.value:
+    if not cards.value and needed:
         raise Problem("a percentage of memory needs the card's size", cards.reason, "write a size such as 4Gi")
-    return cards.value
+    return cards.value or ()
 
 
 def _library(name: str, what: str) -> Path:
