@@ -43,8 +43,9 @@ golden: $(VENV)/dev.stamp ## Write the golden files anew; review the diff
 bench: $(VENV)/dev.stamp ## Print the speed ratios
 	$(BIN)/python -m tests.bench_ratios
 
-soak: $(VENV)/dev.stamp ## The long storms in full
-	VGPUCTL_SOAK=1 $(BIN)/python -m pytest -m soak
+soak: $(VENV)/dev.stamp ## The long storms in full; the result is kept in docs/soak.txt
+	VGPUCTL_SOAK=1 $(BIN)/python -m pytest -m soak -v --no-header --durations=10 -o console_output_style=classic > docs/soak.txt; \
+	  code=$$?; tail -n 1 docs/soak.txt; exit $$code
 
 shim: $(VENV)/run.stamp ## Build the preloaded library for both architectures
 	$(MAKE) -C shim release PYTHON=$(abspath $(BIN))/python

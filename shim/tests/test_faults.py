@@ -137,6 +137,7 @@ def is_sane(container: Container) -> None:
     assert code == OUT_OF_MEMORY
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("which", [0, 1], ids=["region", "core"])
 @pytest.mark.parametrize("seed", range(ROUNDS // 4))
 def test_random_bytes_in_the_files(container: Container, which: int, seed: int) -> None:
@@ -177,6 +178,7 @@ def test_a_record_that_nobody_holds_does_not_block_the_card(container: Container
     assert runs(container) == (OUT_OF_MEMORY, STEPS)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("which", [0, 1], ids=["region", "core"])
 @pytest.mark.parametrize("seed", range(ROUNDS // 8))
 def test_random_bytes_under_a_running_process(container: Container, which: int, seed: int) -> None:
