@@ -51,7 +51,7 @@ def _lines(output: Findings, terminal: Terminal, wide: bool) -> Iterator[str]:
             first, *rest = _wrapped(finding.remedy, terminal, 6)
             yield "  " + paint(f"{arrow} {first}", "good", terminal)
             yield from ("    " + paint(line, "good", terminal) for line in rest)
-    if wide or (output.findings and not output.source):
+    if wide or not output.source:
         yield from (paint(plain(subject, terminal), "dim", terminal) for subject in _subjects(output))
     yield plain(_source(output) + summary(output), terminal)
 
