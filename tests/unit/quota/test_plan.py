@@ -202,6 +202,12 @@ class TestRoundTrip:
         run(cluster, *exported.teams, merge=False)
         assert len(cluster.sent) == before
 
+    def test_a_team_whose_namespace_is_being_deleted_is_not_exported(self) -> None:
+        cluster = MemoryCluster(config(), node())
+        run(cluster, *self.TEAMS)
+        cluster.objects_[("Namespace", "", "a")]["metadata"]["deletionTimestamp"] = "2026-12-01T08:00:00Z"
+        assert [team.name for team in export((cluster,))[0].teams] == ["b", "c", "d"]
+
     @pytest.mark.parametrize("factor", [1, 3, 10, 11, 20, 1024])
     def test_memory_stays_the_same_units(self, factor: int) -> None:
         cluster = MemoryCluster(config(factor), node())

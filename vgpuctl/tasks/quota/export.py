@@ -19,10 +19,16 @@ from vgpuctl.tasks.quota.plan import pool_of
 
 
 def export(sources: Sequence[Source]) -> tuple[Teams, list[str]]:
-    """The teams that vgpuctl made, and what was left out, in words. Raises Missing when quotas cannot be read."""
+    """The teams that vgpuctl made, and what was left out, in words: a namespace that is being deleted is no team any
+    more, and a file with it would make it anew. Raises Missing when quotas cannot be read."""
     facts = load(sources, (Part.QUOTAS, Part.QUEUES, Part.NAMESPACES, Part.CONFIGMAPS, Part.NODES))
     known = pool_of(facts)
-    ours = [quota for quota in facts.quotas.need() if quota.metadata.label(MANAGED_BY) == MANAGER]
+    ending = {place.metadata.name for place in facts.namespaces.value or () if place.metadata.deletion_timestamp}
+    ours = [
+        quota
+        for quota in facts.quotas.need()
+        if quota.metadata.label(MANAGED_BY) == MANAGER and quota.metadata.namespace not in ending
+    ]
     names = sorted({quota.metadata.label(TEAM) or quota.metadata.namespace for quota in ours})
     teams: list[Team] = []
     notes: list[str] = []
