@@ -4,7 +4,7 @@ function __vgpuctl_at
     for word in (commandline -opc)[2..-1]
         string match -q -- '-*' $word; and continue
         switch (string join " " -- $path $word)
-            case 'doctor' 'top' 'run' 'pod' 'pod lint' 'config' 'config generate' 'config validate' 'config schema' 'quota' 'quota set' 'quota list' 'quota delete' 'quota apply' 'quota export' 'quota lint' 'completion' 'version'
+            case 'doctor' 'top' 'history' 'run' 'pod' 'pod lint' 'config' 'config generate' 'config validate' 'config schema' 'quota' 'quota set' 'quota list' 'quota delete' 'quota apply' 'quota export' 'quota lint' 'completion' 'version'
                 set -a path $word
         end
     end
@@ -13,6 +13,7 @@ end
 complete -c vgpuctl -f
 complete -c vgpuctl -n '__vgpuctl_at ' -a 'doctor' -d 'What is wrong with this machine, this cluster, this pool?'
 complete -c vgpuctl -n '__vgpuctl_at ' -a 'top' -d 'Who uses what right now: nodes, cards, vGPUs; live on a terminal, one shot elsewhere'
+complete -c vgpuctl -n '__vgpuctl_at ' -a 'history' -d 'Who changed what with vgpuctl, old → new, and the command that undoes it; the newest is the last'
 complete -c vgpuctl -n '__vgpuctl_at ' -a 'run' -d 'Run a program under a memory and a core limit'
 complete -c vgpuctl -n '__vgpuctl_at ' -a 'pod' -d 'Is this pod or job spec right?'
 complete -c vgpuctl -n '__vgpuctl_at ' -a 'config' -d 'Which configuration is right for my cards? Is this one right?'
@@ -86,6 +87,27 @@ complete -c vgpuctl -n '__vgpuctl_at top' -l root -x -a '(__fish_complete_direct
 complete -c vgpuctl -n '__vgpuctl_at top' -s o -l output -x -a 'table wide json yaml csv name' -d 'Form of the output'
 complete -c vgpuctl -n '__vgpuctl_at top' -l ascii -d 'ASCII marks and lines only'
 complete -c vgpuctl -n '__vgpuctl_at top' -l fail-on -x -a 'error warn' -d 'What counts as a finding (exit 1)'
+complete -c vgpuctl -n '__vgpuctl_at history' -l last -x -d 'Only so many, the newest'
+complete -c vgpuctl -n '__vgpuctl_at history' -l since -x -d 'Only the last 30m, 24h, 7d'
+complete -c vgpuctl -n '__vgpuctl_at history' -l who -x -d 'Only this user\'s (a part of the name)'
+complete -c vgpuctl -n '__vgpuctl_at history' -l object -x -d 'Only of such objects: resourcequotas, queue/lab'
+complete -c vgpuctl -n '__vgpuctl_at history' -l kubeconfig -r -F -d 'Path of the kubeconfig file'
+complete -c vgpuctl -n '__vgpuctl_at history' -l context -x -d 'Context of the kubeconfig'
+complete -c vgpuctl -n '__vgpuctl_at history' -l cluster -x -d 'Cluster of the kubeconfig'
+complete -c vgpuctl -n '__vgpuctl_at history' -l user -x -d 'User of the kubeconfig'
+complete -c vgpuctl -n '__vgpuctl_at history' -l as -x -d 'User to impersonate'
+complete -c vgpuctl -n '__vgpuctl_at history' -l as-group -x -d 'Group to impersonate (repeatable)'
+complete -c vgpuctl -n '__vgpuctl_at history' -s n -l namespace -x -d 'Namespace'
+complete -c vgpuctl -n '__vgpuctl_at history' -s A -l all-namespaces -d 'All namespaces'
+complete -c vgpuctl -n '__vgpuctl_at history' -s l -l selector -x -d 'Label selector'
+complete -c vgpuctl -n '__vgpuctl_at history' -l request-timeout -x -d 'How long to wait for a source [10s]'
+complete -c vgpuctl -n '__vgpuctl_at history' -l from -r -F -d 'Read a bundle (directory or .tar.gz)'
+complete -c vgpuctl -n '__vgpuctl_at history' -l demo -d 'Show a made-up pool'
+complete -c vgpuctl -n '__vgpuctl_at history' -l local -d 'This machine only, without a cluster'
+complete -c vgpuctl -n '__vgpuctl_at history' -l root -x -a '(__fish_complete_directories)' -d 'Read the host\'s files under this directory'
+complete -c vgpuctl -n '__vgpuctl_at history' -s o -l output -x -a 'table wide json yaml csv' -d 'Form of the output'
+complete -c vgpuctl -n '__vgpuctl_at history' -l ascii -d 'ASCII marks and lines only'
+complete -c vgpuctl -n '__vgpuctl_at history' -l fail-on -x -a 'error warn' -d 'What counts as a finding (exit 1)'
 complete -c vgpuctl -n '__vgpuctl_at run' -l memory -x -d 'Memory limit on each card, such as 4Gi'
 complete -c vgpuctl -n '__vgpuctl_at run' -l cores -x -d 'Percent of each card\'s compute'
 complete -c vgpuctl -n '__vgpuctl_at run' -l gpu -x -d 'The card to use [all]'

@@ -22,6 +22,7 @@ COMMANDS = {
     for command in (
         Command("doctor", "doctor", "What is wrong with this machine, this cluster, this pool?", _LOOK),
         Command("top", "top", "Who uses what right now?", _LOOK),
+        Command("history", "history", "Who changed what, and how to undo it?", _LOOK),
         Command("run", "run", "Try a limit here: a program under a memory and core limit", _LOOK),
         Command("pod", "pod", "Is this pod or job spec right?", _LOOK),
         Command("config", "config", "Which configuration is right for my cards? Is this one right?", _CHANGE),

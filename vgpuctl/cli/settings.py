@@ -13,12 +13,12 @@ from vgpuctl.model.problem import Exit, Problem
 
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
-_TIME = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)?")
+_TIME = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
 _KEYWORDS = {"as_user": "as", "bundle": "from"}
 """Options whose own names Python keeps for itself."""
 _LONGEST = 1e9
 """Seconds, some thirty years: what sockets and clocks can still count with."""
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, None: 1.0}
 
 
 @dataclass(frozen=True)

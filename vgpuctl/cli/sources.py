@@ -6,13 +6,15 @@ that we run in, else this machine.
 
 from __future__ import annotations
 
+from typing import cast
+
 from vgpuctl.cli.settings import Settings
 from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.model.quota.team import wrong_name
 from vgpuctl.model.selector import Selector, selector
 from vgpuctl.sources.cluster import Cluster, Flags, find_access
 from vgpuctl.sources.cluster.cluster import no_cluster
-from vgpuctl.sources.source import Source
+from vgpuctl.sources.source import Objects, Source
 
 
 def sources(settings: Settings, *, machine: bool = False) -> tuple[Source, ...]:
@@ -34,6 +36,13 @@ def pool(settings: Settings) -> tuple[Source, ...]:
     """The source of a pool's objects: never this machine, unless it is named. Raises Problem without a cluster."""
     named = settings.demo or settings.bundle or settings.local or settings.root
     return sources(settings) if named else (need_cluster(settings),)
+
+
+def objects(settings: Settings) -> Objects:
+    """The source of a pool's whole objects. Raises Problem (a machine has none)."""
+    if settings.local or settings.root:
+        raise Problem("a machine alone holds no objects of a cluster", exit_code=Exit.USAGE)
+    return cast("Objects", pool(settings)[0])  # a cluster, a bundle or the demo: each holds them
 
 
 def find_cluster(settings: Settings) -> Cluster | None:

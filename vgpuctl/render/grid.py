@@ -33,7 +33,7 @@ _BAR = 8
 _BAR_FROM = 100
 """Columns below which a terminal has no room for bars."""
 _SPARKS = "▁▂▃▄▅▆▇"
-_ASCII_MARKS = str.maketrans({"–": "-", "≥": ">=", "…": "~", "·": "-", "×": "x"})
+_ASCII_MARKS = str.maketrans({"–": "-", "≥": ">=", "…": "~", "·": "-", "×": "x", "→": "->"})
 _ASCII_SPARKS = ".:-=+*#"
 
 

@@ -76,6 +76,7 @@ VIEWS: dict[str, str] = {
     "CheckList": "doctor",
     "DoctorReport": "doctor",
     "Findings": "finding",
+    "History": "history",
     "Usage": "usage",
     "Version": "version",
 }

@@ -21,7 +21,7 @@ from vgpuctl.model.change import Change, How
 from vgpuctl.model.changes import Action, Changes, changed, story
 from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.sources.source import Writer
-from vgpuctl.tasks.history import History
+from vgpuctl.tasks.history import Recorder
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def apply(cluster: Writer, groups: Sequence[Group], conduct: Conduct, source: st
         conduct.say(f"{change.target}: {_preview(change)}")
     _confirm([change for change in changes if takes_away(change)], conduct)
     outcome = Outcome(Changes(source=source, dry_run=conduct.dry_run))
-    history = History(cluster, conduct.say, conduct.now)
+    history = Recorder(cluster, conduct.say, conduct.now)
     deadline = conduct.now() + conduct.timeout
     try:
         for group in groups:
@@ -119,7 +119,7 @@ def _confirm(risky: Sequence[Change], conduct: Conduct) -> None:
         raise Problem("nothing was changed", exit_code=Exit.FINDINGS)
 
 
-def _run(cluster: Writer, group: Group, conduct: Conduct, history: History, outcome: Outcome, deadline: float) -> None:
+def _run(cluster: Writer, group: Group, conduct: Conduct, history: Recorder, outcome: Outcome, deadline: float) -> None:
     fresh: set[str] = set()
     for index, step in enumerate(group.steps):
         try:

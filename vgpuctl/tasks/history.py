@@ -1,4 +1,4 @@
-"""Keeps who changed what: an Event at the object, and a line in a ConfigMap.
+"""Keeps and reads who changed what: an Event at the object, and a line in a ConfigMap.
 
 ConfigMap `vgpuctl-history` in kube-system: key = time (UTC), value = JSON, the last 500. Recording is best effort:
 a change that was made stays made when it cannot be recorded.
@@ -6,25 +6,26 @@ a change that was made stays made when it cannot be recorded.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any, Final
 
+import msgspec
+
 from vgpuctl.model.change import Change, How, Target
 from vgpuctl.model.changes import story
+from vgpuctl.model.history import PLACE, History, Line, Wanted, entries
 from vgpuctl.model.problem import Exit, Problem
-from vgpuctl.sources.source import Writer
+from vgpuctl.sources.source import Objects, Writer
 
-PLACE: Final = Target("ConfigMap", "vgpuctl-history", "kube-system")
 KEPT: Final = 500
 _LONGEST: Final = 1500
 _TRIES: Final = 4
 _BATCH: Final = 50
 
 
-class History:
+class Recorder:
     """Collects the changes of one run; `flush` writes what is left. warn: takes the one warning when it fails."""
 
     def __init__(self, cluster: Writer, warn: Callable[[str], None], now: Callable[[], float]) -> None:
@@ -41,15 +42,15 @@ class History:
         key = f"{when:%Y%m%dT%H%M%S}.{when.microsecond:06d}Z"
         while key in self._lines:
             key = f"{key[:-1]}0Z"
-        line = {
-            "time": f"{when:%Y-%m-%dT%H:%M:%SZ}",
-            "who": self.who(),
-            "what": str(change.target),
-            "how": change.how.value,
-            "change": story(change.lines)[:_LONGEST],
-            "undo": change.undo[:_LONGEST],
-        }
-        self._lines[key] = json.dumps(line, ensure_ascii=False)
+        line = Line(
+            time=f"{when:%Y-%m-%dT%H:%M:%SZ}",
+            who=self.who(),
+            what=_text(str(change.target)),
+            how=change.how.value,
+            change=_text(story(change.lines)),
+            undo=_text(change.undo),
+        )
+        self._lines[key] = msgspec.json.encode(line).decode()
         self._event(change, line, uid)
         if len(self._lines) >= _BATCH:
             self.flush()
@@ -93,7 +94,7 @@ class History:
         version = str(current["metadata"].get("resourceVersion", ""))
         self.cluster.write(Change(PLACE, How.PATCH, operations, resource_version=version))
 
-    def _event(self, change: Change, line: dict[str, str], uid: str) -> None:
+    def _event(self, change: Change, line: Line, uid: str) -> None:
         target = change.target
         namespace = target.namespace or "default"
         body = {
@@ -107,10 +108,10 @@ class History:
             },
             "type": "Normal",
             "reason": "Deleted" if change.how is How.DELETE else "Changed",
-            "message": f"{line['who']} by vgpuctl: {line['change'] or change.how.value}"[:1000],
+            "message": f"{line.who} by vgpuctl: {line.change or change.how.value}"[:1000],
             "source": {"component": "vgpuctl"},
-            "firstTimestamp": line["time"],
-            "lastTimestamp": line["time"],
+            "firstTimestamp": line.time,
+            "lastTimestamp": line.time,
             "count": 1,
         }
         try:
@@ -124,5 +125,18 @@ class History:
             self.warn(f"the change is made, but could not be recorded: {'; '.join(problem.lines())}")
 
 
+def _text(text: str) -> str:
+    """As a line keeps it; a path of this machine need not be Unicode."""
+    return text[:_LONGEST].encode("utf-8", "replace").decode()
+
+
 def _pointer(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")
+
+
+def past(source: Objects, wanted: Wanted) -> History:
+    """What vgpuctl changed, as far as it is kept. Raises Problem when that cannot be read."""
+    found = source.get(PLACE)
+    data = (found or {}).get("data")
+    kept = entries(data if isinstance(data, dict) else {})
+    return History(source=source.name, entries=wanted.of(kept), kept=len(kept))

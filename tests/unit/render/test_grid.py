@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vgpuctl.render.grid import bar, clip, cut, lines, spark, width
+from vgpuctl.render.grid import bar, clip, cut, lines, plain, spark, width
 from vgpuctl.render.terminal import Terminal
 from vgpuctl.render.view import Cell, Column
 
@@ -88,3 +88,8 @@ def test_bars_are_bounded(ratio: float, drawn: str) -> None:
 def test_sparks_leave_unknown_blank() -> None:
     assert spark([0.0, None, 0.5, 1.0, 9.0], PIPE) == "▁ ▄▇▇"
     assert spark([0.0, None, 1.0], Terminal(ascii=True)) == ". #"
+
+
+def test_our_own_marks_are_ascii_where_the_terminal_is() -> None:
+    for draw in ("n 20 → 50", "1 · 2", "≥5", "–", "…", "3 × 4"):
+        assert plain(draw, Terminal(ascii=True)).isascii()

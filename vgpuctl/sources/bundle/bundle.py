@@ -10,12 +10,15 @@ from typing import Any
 
 import msgspec
 
-from vgpuctl.model.api import PARTS
+from vgpuctl.model.api import KINDS, PARTS
+from vgpuctl.model.change import Target
 from vgpuctl.model.decode import decode_items
 from vgpuctl.model.facts import Part
 from vgpuctl.model.host import Host
+from vgpuctl.model.problem import Problem
 from vgpuctl.model.reading import Reading, known, missing
 from vgpuctl.sources.bundle.members import read_members
+from vgpuctl.sources.chosen import chosen
 from vgpuctl.sources.host import read_host
 from vgpuctl.sources.recorded import RecordedFiles, stats_from_tsv
 
@@ -73,6 +76,22 @@ class Bundle:
         if part is Part.HOST:
             return self._host()
         return self._objects(part) if part in PARTS else self._lacks(part.value)
+
+    def get(self, target: Target) -> dict[str, Any] | None:
+        """An object as it was recorded, None when it did not exist. Raises Problem."""
+        found = self.objects(target.kind, namespace=target.namespace)
+        return next((item for item in found if item["metadata"].get("name") == target.name), None)
+
+    def objects(self, kind: str, *, namespace: str = "", query: dict[str, str] | None = None) -> list[dict[str, Any]]:
+        """All recorded objects of a kind, see `sources.source.Objects`. Raises Problem."""
+        path = f"cluster/{KINDS[kind].plural if kind in KINDS else f'{kind.lower()}s'}.json"
+        try:
+            items = [msgspec.json.decode(raw) for raw in _raw_items(self._members[path])]
+        except KeyError:
+            raise Problem(f"{self.name} does not hold {path}") from None
+        except (msgspec.MsgspecError, RecursionError) as error:
+            raise Problem(f"{path} of {self.name} is not a Kubernetes list", str(error)) from None
+        return list(chosen(items, namespace, query))
 
     def files(self, node: str) -> RecordedFiles:
         """The files of one of its nodes."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from vgpuctl.model import annotation
+import msgspec
+
+from vgpuctl.model import annotation, history
 from vgpuctl.model.annotation import Allocation, RegisteredCard
 from vgpuctl.model.pod.names import QUEUE
 from vgpuctl.model.quota.team import TEAM, labels
-from vgpuctl.sources.demo.plan import Node, Object, Plan, Pod, Team, Workload
+from vgpuctl.sources.demo.plan import Node, Object, Past, Plan, Pod, Team, Workload
 
 _AGE = 40 * 86400
 _SPLIT = 10
@@ -247,12 +249,29 @@ def _scheduler(plan: Plan, now: float) -> Object:
     }
 
 
+def configmaps(plan: Plan, now: float) -> list[Object]:
+    """What was changed by vgpuctl."""
+    began = now - now % 300
+    data = {_key(began - past.ago): _line(past, began) for past in plan.history}
+    return [{"metadata": {"name": history.PLACE.name, "namespace": history.PLACE.namespace}, "data": data}]
+
+
+def _key(at: float) -> str:
+    return time.strftime("%Y%m%dT%H%M%S.000000Z", time.gmtime(at))
+
+
+def _line(past: Past, now: float) -> str:
+    line = history.Line(stamp(now - past.ago), past.who, past.what, past.how, past.change, past.undo)
+    return msgspec.json.encode(line).decode()
+
+
 GENERATED: dict[str, Callable[[Plan, float], list[Object]]] = {
-    "nodes": nodes,
-    "namespaces": namespaces,
-    "queues": queues,
-    "quotas": quotas,
-    "podgroups": podgroups,
-    "pods": pods,
+    "Node": nodes,
+    "Namespace": namespaces,
+    "Queue": queues,
+    "ResourceQuota": quotas,
+    "PodGroup": podgroups,
+    "Pod": pods,
+    "ConfigMap": configmaps,
 }
-"""part of the facts → the objects that follow from the plan."""
+"""kind → the objects that follow from the plan."""

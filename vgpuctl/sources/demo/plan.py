@@ -50,6 +50,17 @@ class Workload(msgspec.Struct, frozen=True):
     env: dict[str, str] = {}
 
 
+class Past(msgspec.Struct, frozen=True):
+    """What vgpuctl changed, as its history tells it. ago: seconds."""
+
+    ago: int
+    who: str
+    what: str
+    change: str
+    undo: str = ""
+    how: str = "server-side apply"
+
+
 class Plan(msgspec.Struct, frozen=True):
     """factor: MiB per memory unit. The versions are those of Kubernetes, Volcano and the plugin."""
 
@@ -60,6 +71,7 @@ class Plan(msgspec.Struct, frozen=True):
     nodes: list[Node]
     teams: list[Team]
     workloads: list[Workload]
+    history: list[Past]
 
     def units(self, workload: Workload, node: Node | None) -> int:
         """Memory units of one vGPU; without a node those of the largest card."""

@@ -10,8 +10,10 @@ import msgspec
 
 from vgpuctl import resources
 from vgpuctl.model.api import PARTS
+from vgpuctl.model.change import Target
 from vgpuctl.model.facts import Part
 from vgpuctl.model.reading import Reading, known
+from vgpuctl.sources.chosen import chosen
 from vgpuctl.sources.demo.metrics import scrapes
 from vgpuctl.sources.demo.objects import GENERATED
 from vgpuctl.sources.demo.plan import Object, Plan
@@ -45,10 +47,17 @@ class Demo:
             return known({}, self.name, now)
         if part is Part.METRICS:
             return known(scrapes(self._plan, now), self.name, now)
-        kinds = {resource.kind for resource in PARTS[part]}
-        generate = GENERATED.get(part.value)
-        raw = [
-            *(generate(self._plan, now) if generate else ()),
-            *(item for item in self._objects if item["kind"] in kinds),
-        ]
-        return known(tuple(msgspec.convert(item, PARTS[part][0].type) for item in raw), self.name, now)
+        items = (msgspec.convert(item, kind.type) for kind in PARTS[part] for item in self.objects(kind.kind))
+        return known(tuple(items), self.name, now)
+
+    def get(self, target: Target) -> Object | None:
+        """An object of the demo, None when it has none such."""
+        found = self.objects(target.kind, namespace=target.namespace)
+        return next((item for item in found if item["metadata"]["name"] == target.name), None)
+
+    def objects(self, kind: str, *, namespace: str = "", query: dict[str, str] | None = None) -> list[Object]:
+        """All objects of a kind, see `sources.source.Objects`."""
+        generate = GENERATED.get(kind)
+        generated = generate(self._plan, self.now()) if generate else []
+        fixed = [item for item in self._objects if item["kind"] == kind]
+        return list(chosen([*generated, *fixed], namespace, query))
