@@ -16,7 +16,7 @@ from vgpuctl.model.context import Context
 from vgpuctl.model.finding import Finding, Findings, Severity
 from vgpuctl.model.pod.lint import lint as pod_lint
 from vgpuctl.model.quota.lint import lint as quota_lint
-from vgpuctl.tasks.config import validate_texts
+from vgpuctl.tasks.config.validate import validate_texts
 from vgpuctl.tasks.lint import Lint, lint_texts
 
 Run = Callable[[list[tuple[str, str]], Context], Findings]

@@ -19,7 +19,7 @@ from vgpuctl.model.config.generate import generated, kinds_for, plan
 from vgpuctl.model.config.kind import KINDS
 from vgpuctl.model.context import Context
 from vgpuctl.model.document import read_json, read_yaml
-from vgpuctl.tasks.config import validate_texts
+from vgpuctl.tasks.config.validate import validate_texts
 
 _CASES = Path(__file__).parents[2] / "cases" / "data" / "inputs"
 _VALID = {

@@ -140,7 +140,7 @@ def _percentage_missing(config: DeviceConfig, context: Context) -> Iterator[Hit]
     yield from _zero(name, "the scheduler never looks at vgpu-memory-percentage", f"{name}: {_RIGHT[name]}", config)
 
 
-_DEAD = {
+DEAD = {
     "deviceMemoryScaling": ((1, None), "memory is not oversubscribed", "remove it, or set 1"),
     "disableCoreLimit": (
         (False, None),
@@ -154,10 +154,12 @@ _DEAD = {
     "resourcePriorityName": (("", None), "no priority is read from it", "remove it"),
     "passDeviceSpecs": ((False, None), "only the plugin's flag or PASS_DEVICE_SPECS counts", "set PASS_DEVICE_SPECS"),
 }
+"""Key → values that ask for nothing, what is so whatever it says, what to do about it."""
+"""Key → values that state nothing, what is so whatever it says, what to do about it."""
 
 
 def _dead(config: DeviceConfig, context: Context) -> Iterator[Hit]:
-    for name, (neutral, effect, remedy) in _DEAD.items():
+    for name, (neutral, effect, remedy) in DEAD.items():
         found = config.field(name)
         if found and found.value not in neutral:
             yield Hit(found.place, found.path, f"{name} is loaded and used nowhere: {effect}", remedy)

@@ -1,4 +1,4 @@
-"""`vgpuctl config`: the pool's configuration files."""
+"""`vgpuctl config generate`: a configuration for a kind of work and the pool's cards."""
 
 from __future__ import annotations
 
@@ -7,20 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vgpuctl.cli.help import new_app
-from vgpuctl.cli.lint import (
-    FORMS,
-    Factor,
-    Files,
-    Gpus,
-    Live,
-    Volcano,
-    context_for,
-    nothing_named,
-    read_files,
-    verdict,
-    with_options,
-)
+from vgpuctl.cli.config.base import app
+from vgpuctl.cli.lint import Gpus, with_options
 from vgpuctl.cli.options import CONNECTION, OUTPUT, SOURCE, shared
 from vgpuctl.cli.settings import Settings
 from vgpuctl.cli.show import show
@@ -28,21 +16,6 @@ from vgpuctl.model.problem import Exit
 
 if TYPE_CHECKING:
     from vgpuctl.tasks.inventory import Inventory
-
-app = new_app(no_args_is_help=True)
-
-
-class KindName(str, Enum):
-    """The kinds of configuration, as `--kind` and `schema` name them."""
-
-    DEVICE = "device-config"
-    NODE = "node-config"
-    SCHEDULER = "scheduler"
-
-
-@app.callback()
-def config() -> None:
-    """Which configuration is right for my cards? Is this one right?"""
 
 
 class Profile(str, Enum):
@@ -108,49 +81,3 @@ def _inventory(settings: Settings, gpus: str | None) -> Inventory:
     if found.note and (settings.bundle or settings.kubeconfig or settings.context):
         facts.nodes.need()
     return found
-
-
-@app.command("validate")
-@shared(CONNECTION, SOURCE, OUTPUT, forms=FORMS)
-def validate_command(
-    settings: Settings,
-    files: Files = None,
-    live: Live = False,
-    kind: Annotated[KindName | None, typer.Option(help="What a file is, if it does not tell by itself")] = None,
-    volcano_version: Volcano = None,
-    factor: Factor = None,
-    gpus: Gpus = None,
-) -> Exit | None:
-    """Find what is wrong with device configs, node configs and scheduler configurations.
-
-    Bare files, ConfigMaps, Lists and several documents are told apart by what they hold. With --from BUNDLE, --demo
-    or --live the pool is known, else tell of it by --volcano-version, --factor and --gpus; a rule that needs more
-    than is known stays silent.
-    """
-    from vgpuctl.model.config.kind import KINDS
-    from vgpuctl.tasks.config import validate_live, validate_texts
-
-    if not files and not live:
-        raise nothing_named("config validate")
-    facts, context = context_for(settings, live)
-    context = with_options(context, volcano_version, factor, gpus)
-    findings = (
-        validate_live(facts, context)
-        if live and facts
-        else validate_texts(read_files(files or ()), context, KINDS[kind.value] if kind else None)
-    )
-    show(findings, settings)
-    return verdict(findings, settings)
-
-
-@app.command("schema")
-@shared(OUTPUT, forms=("json",))
-def schema_command(
-    settings: Settings, kind: Annotated[KindName, typer.Argument(help="Which schema", show_default=False)]
-) -> Exit | None:
-    """Print the JSON Schema of a configuration, for editors."""
-    from vgpuctl import resources
-    from vgpuctl.cli.show import write
-
-    write(resources.text(f"schemas/{kind.value}.schema.json"))
-    return None
