@@ -5,6 +5,8 @@ Upstream's names are used, so that whoever looks for the plugin finds it.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -27,6 +29,9 @@ CLEANUP: Final = "vgpuctl-cleanup"
 PART_OF: Final = "app.kubernetes.io/part-of"
 VERSION: Final = "app.kubernetes.io/version"
 SCRIPT: Final = "templates/install/place.sh"
+TEMPLATE: Final = "vgpuctl.dev/template"
+"""An annotation of the plugin's pods: the hash of the template that they were made from, by which an upgrade sees which
+nodes are done."""
 UPSTREAM_LIBRARY: Final = "/k8s-vgpu/lib/nvidia/libvgpu.so"
 """Where the plugin's image has a library of its own."""
 
@@ -84,6 +89,12 @@ def target(item: Object) -> Target:
     return Target(item["kind"], metadata["name"], metadata.get("namespace", ""), item["apiVersion"])
 
 
+def hash_of(template: Mapping[str, Any]) -> str:
+    """A hash of a pod template, its own annotation left out."""
+    bare = {**template, "metadata": {**template["metadata"], "annotations": {}}}
+    return hashlib.sha256(json.dumps(bare, sort_keys=True).encode()).hexdigest()[:10]
+
+
 def wanted_hashes(daemonset: Mapping[str, Any]) -> dict[str, str]:
     """architecture → sha256 of the library that a plugin's DaemonSet places; {} when it is not one of ours or takes the
     image's own."""
@@ -93,8 +104,9 @@ def wanted_hashes(daemonset: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _labelled(item: Object) -> Object:
+    """What is kept has no version: an upgrade does not change it."""
     labels = item["metadata"].setdefault("labels", {})
-    labels.update({MANAGED_BY: MANAGER, PART_OF: MANAGER, VERSION: __version__})
+    labels.update({MANAGED_BY: MANAGER, PART_OF: MANAGER} | ({} if kept(item) else {VERSION: __version__}))
     return item
 
 
@@ -172,6 +184,7 @@ def _plugin(options: Options, digests: Mapping[str, str]) -> Object:
         drop(spec, "initContainers", "place", "env", "LIBRARIES")
         drop(spec, "initContainers", "place", "volumeMounts", "libraries")
         drop(spec, "volumes", "libraries")
+    put(hash_of(at(item, "spec", "template")), item, "spec", "template", "metadata", "annotations", TEMPLATE)
     return item
 
 

@@ -46,25 +46,42 @@ class Former(Item, frozen=True, kw_only=True, forbid_unknown_fields=True):
     plugin: dict[str, Any] = {}
 
 
+class Holder(Item, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The command that is at work. who: the user as the API server knows him. host, pid: where it runs. since, until:
+    when it began, and when it will have ended one way or the other, Unix seconds."""
+
+    who: str
+    host: str
+    pid: int
+    since: float
+    until: float
+
+
 class Release(Item, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """version: of the vgpuctl that wrote it. former: None when there was no upgrade."""
+    """version: of the vgpuctl that wrote it. former: None when there was no upgrade. holder: None when nobody is at
+    work; the whole record is tested when it is written, so it is the lock too."""
 
     version: str = __version__
     phase: Phase
     options: Options = Options()
     backups: tuple[Backup, ...] = ()
     former: Former | None = None
+    holder: Holder | None = None
+
+
+def text(release: Release) -> str:
+    """The record as it is kept."""
+    return msgspec.json.format(msgspec.json.encode(release), indent=2).decode() + "\n"
 
 
 def config_map(release: Release) -> Object:
     """The object that keeps the record."""
-    text = msgspec.json.format(msgspec.json.encode(release), indent=2).decode()
     labels = {MANAGED_BY: MANAGER, PART_OF: MANAGER, VERSION: release.version}
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": NAME, "namespace": release.options.namespace, "labels": labels},
-        "data": {KEY: text + "\n"},
+        "data": {KEY: text(release)},
     }
 
 

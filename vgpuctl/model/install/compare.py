@@ -1,0 +1,90 @@
+"""Where a live object differs from the one that is wanted, in the fields that we set; what others set beside them is
+not looked at."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from vgpuctl.model.change import Line
+
+_KEYS: Final = {
+    "containers": "name",
+    "initContainers": "name",
+    "volumes": "name",
+    "env": "name",
+    "imagePullSecrets": "name",
+    "volumeMounts": "mountPath",
+    "ports": "name",
+}
+"""Lists that the API server merges by a key of their elements; any other is one value."""
+_OUTSIDE: Final = ("apiVersion", "kind")
+_LONGEST: Final = 60
+
+
+def differences(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> tuple[Line, ...]:
+    """The values to change, none when the object is right. An element that the API server filled with defaults is what
+    was wanted."""
+    return tuple(
+        Line(path, None if before is None else shown(before), shown(after))
+        for path, before, after in _object({key: wanted[key] for key in wanted if key not in _OUTSIDE}, live, "")
+    )
+
+
+def dropped(former: Mapping[str, Any], wanted: Mapping[str, Any], live: Mapping[str, Any]) -> tuple[Line, ...]:
+    """The values that we set formerly, no longer want, and that are still there: applying `wanted` takes them away."""
+    there = {path for path, _, _ in _leaves(live, "")}
+    kept = {path for path, _, _ in _leaves(wanted, "")}
+    return tuple(
+        Line(path, shown(value), None)
+        for path, value, _ in _leaves(former, "")
+        if path in there and path not in kept and not path.startswith(_OUTSIDE)
+    )
+
+
+def shown(value: Any) -> str:
+    """A value as the preview shows it: on one line, and short."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+
+
+_Difference = tuple[str, Any, Any]
+
+
+def _object(wanted: Mapping[str, Any], live: Mapping[str, Any], path: str) -> Iterator[_Difference]:
+    for key, value in wanted.items():
+        yield from _value(value, live.get(key), f"{path}.{key}" if path else key, key)
+
+
+def _value(wanted: Any, live: Any, path: str, field: str) -> Iterator[_Difference]:
+    if wanted in (None, "", {}, []) and live in (None, "", {}, []):
+        return  # the API server does not keep what is empty
+    if isinstance(wanted, dict) and isinstance(live, dict):
+        yield from _object(wanted, live, path)
+    elif isinstance(wanted, list) and isinstance(live, list):
+        key = _KEYS.get(field, "")
+        if key and all(isinstance(item, dict) and key in item for item in (*wanted, *live)):
+            there = {item[key]: item for item in live}
+            for item in wanted:
+                yield from _value(item, there.get(item[key]), f"{path}[{item[key]}]", "")
+        elif len(wanted) != len(live) or any(list(_value(*pair, path, "")) for pair in zip(wanted, live, strict=True)):
+            yield path, live, wanted
+    elif wanted != live or isinstance(wanted, bool) != isinstance(live, bool):
+        yield path, live, wanted
+
+
+def _leaves(value: Any, path: str) -> Iterator[_Difference]:
+    """Every single value with its path; elements of lists by their key."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _leaves(item, f"{path}.{key}" if path else key)
+    elif isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+        keyed = next((key for key in ("name", "mountPath") if all(key in item for item in value)), "")
+        if not keyed:
+            yield path, value, None
+        for item in value if keyed else ():
+            yield from _leaves(item, f"{path}[{item[keyed]}]")
+    elif value not in (None, {}, []):
+        yield path, value, None
