@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
+import pty
 import stat
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,9 +18,10 @@ import yaml
 
 from tests.cluster.certificates import Authority
 from vgpuctl.model.problem import Exit, Problem
-from vgpuctl.sources.cluster import Flags, find_access
+from vgpuctl.sources.cluster import Cluster, Flags, find_access
 from vgpuctl.sources.cluster.credentials import credentials, expiry
 from vgpuctl.sources.cluster.kubeconfig import _in_cluster
+from vgpuctl.tasks.load import load
 
 
 def config(name: str, current: str | None = "", **more: Any) -> dict[str, Any]:
@@ -202,9 +207,12 @@ def test_an_exec_plugin_gives_a_client_certificate(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "words"),
     [
-        ("echo no such account >&2; exit 3", "failed; exec: process returned 3. no such account"),
-        ("echo nonsense", "failed; exec: failed to decode"),
-        ("echo 5", "failed; argument of type 'int'"),
+        ("echo no such account >&2; exit 3", "failed; exit code 3: no such account"),
+        ("exit 4", "failed; exit code 4"),
+        ("echo nonsense", "failed; what it printed is no ExecCredential"),
+        ("echo 5", "failed; what it printed is no ExecCredential"),
+        ("head -c 100000 /dev/zero | tr '\\0' '['", "failed; what it printed is no ExecCredential"),
+        ("echo '{}'", "failed; it answers in None, the kubeconfig wants client.authentication.k8s.io/v1"),
         (_SAYS % "[]", "gave no status"),
         (_SAYS % "null", "gave no status"),
         (_SAYS % "{}", "gave neither a token nor a client certificate"),
@@ -216,17 +224,67 @@ def test_a_plugin_that_fails_says_why(tmp_path: Path, script: str, words: str) -
     assert words in "; ".join(caught.value.lines())
 
 
-def test_a_plugin_that_fails_on_a_terminal_has_said_why_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    access = plugin(tmp_path, "echo log in first >&2; exit 3")
-    with capfd.disabled():
-        monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-        monkeypatch.setattr("sys.stdin", (tmp_path / "config").open())
-        monkeypatch.setattr("sys.stderr", (tmp_path / "said").open("w"))
-        with pytest.raises(Problem, match=r"plugin '\./bin/plugin' of context a failed"):
-            credentials(access)
-    assert (tmp_path / "said").read_text() == "log in first\n"
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"command": 5}, "'5' of context a is not installed"),
+        ({"args": 5}, "failed; 'int' object is not iterable"),
+        ({"env": [{"name": "A"}]}, "failed; 'value'"),
+        ({"env": [{"name": "A=B", "value": "x"}]}, "failed; illegal environment variable name"),
+        ({"args": ["a\0b"]}, "failed; embedded null byte"),
+    ],
+)
+def test_an_entry_that_cannot_be_run_is_told(tmp_path: Path, entry: dict[str, Any], words: str) -> None:
+    with pytest.raises(Problem) as caught:
+        credentials(plugin(tmp_path, "exit 0", **entry))
+    assert words in "; ".join(caught.value.lines())
+
+
+@pytest.mark.parametrize("script", ["sleep 30", "sleep 30 & wait", "while :; do :; done", "exec 1>&-; sleep 30"])
+def test_a_plugin_that_hangs_costs_one_time_limit(tmp_path: Path, script: str) -> None:
+    """All parts of the facts wait for it together."""
+    source = Cluster(plugin(tmp_path, script), timeout=0.5)
+    began = time.monotonic()
+    facts = load([source], source.parts)
+    assert time.monotonic() - began < 2
+    assert "did not end within 0.5 s" in facts.pods.reason
+    assert "--request-timeout" in facts.pods.reason
+    assert {facts.part(part).known for part in source.parts} == {False}
+
+
+def test_a_plugin_is_told_the_cluster_if_it_wants_to_know(tmp_path: Path) -> None:
+    script = 'printf %s "$KUBERNETES_EXEC_INFO" >"${0%/*}/told"; ' + _SAYS % '{"token": "t"}'
+    credentials(plugin(tmp_path, script))
+    told = json.loads((tmp_path / "bin" / "told").read_text())
+    assert told["spec"] == {"interactive": False}
+    credentials(plugin(tmp_path, script, provideClusterInfo=True))
+    told = json.loads((tmp_path / "bin" / "told").read_text())
+    assert told["spec"]["cluster"] == {"server": "https://a:6443"}
+
+
+@pytest.mark.parametrize(("mode", "asked"), [("IfAvailable", True), ("Never", False)])
+def test_a_plugin_may_talk_to_a_person_on_a_terminal(tmp_path: Path, mode: str, asked: bool) -> None:
+    """It has the terminal and more time than a request, unless it says that it never asks."""
+    script = 'printf "password: " >&2; read -r word || exit 5; ' + _SAYS % """{"token": "'$word'"}"""
+    plugin(tmp_path, script, interactiveMode=mode)
+    program = (
+        "from vgpuctl.sources.cluster import Flags, find_access\n"
+        "from vgpuctl.sources.cluster.credentials import credentials\n"
+        f"print(credentials(find_access(Flags(kubeconfig={str(tmp_path / 'config')!r})), 0.2).authorization)\n"
+    )
+    person, terminal = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=terminal, stdout=subprocess.PIPE, stderr=terminal, text=True
+    ) as running:
+        os.close(terminal)
+        if asked:
+            assert b"password: " in os.read(person, 100)
+            time.sleep(0.5)
+            os.write(person, b"secret\n")
+        assert running.stdout is not None
+        assert running.stdout.read() == ("Bearer secret\n" if asked else "")
+    os.close(person)
+    assert (running.returncode == 0) is asked
 
 
 def test_a_plugin_that_is_not_installed_brings_its_hint(tmp_path: Path) -> None:

@@ -112,6 +112,10 @@ class Cluster:
         except Problem as problem:
             return missing("; ".join(problem.lines()), where, denied=problem.status == 403)
 
+    def may(self, verb: str, target: Target) -> tuple[str, bool]:
+        """A right on an object in words, and whether we have it. Raises Problem."""
+        return write.may(self.connection, verb, target)
+
     def follow(self, part: Part, stop: Callable[[], bool]) -> Iterator[list[Delta]]:
         """The changes of a part since it was last read, in bunches, until `stop()`; lists anew where it must."""
         return watch.follow(self, part, self.version_of(part), stop)

@@ -54,7 +54,7 @@ class Connection:
         self._pool: urllib3.PoolManager | None = None
         self._credentials = Credentials()
         self._answered = False
-        self._down: tuple[float, Unreachable] | None = None
+        self._down: tuple[float, Problem] | None = None
 
     def request(
         self,
@@ -175,14 +175,21 @@ class Connection:
                 raise self._down[1]
             if self._pool is None:
                 _check_url(self.access)
-                self._credentials = credentials(self.access)
+                self._credentials = self._resolve()
                 self._pool = _pool(self.access, self._credentials)
             return self._pool
+
+    def _resolve(self) -> Credentials:
+        try:
+            return credentials(self.access, self.timeout)
+        except Problem as problem:
+            self._down = (time.monotonic(), problem)
+            raise
 
     def _renew(self) -> bool:
         """Reads the credentials anew; whether they differ from those that were refused."""
         with self._lock:
-            fresh = credentials(self.access)
+            fresh = self._resolve()
             if fresh == self._credentials:
                 return False
             self._credentials, self._pool = fresh, _pool(self.access, fresh)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from vgpuctl.model.problem import Problem
+from vgpuctl.sources.cluster.exec_plugin import ask
 from vgpuctl.sources.cluster.kubeconfig import Access, file_or_data
 
 
@@ -25,13 +26,14 @@ class Credentials:
     key: bytes = b""
 
 
-def credentials(access: Access) -> Credentials:
-    """Resolves the credentials of an access anew: files are read, exec plugins run. Raises Problem."""
+def credentials(access: Access, seconds: float = 0.0) -> Credentials:
+    """Resolves the credentials of an access anew: files are read, exec plugins run, so many seconds (0: no limit).
+    Raises Problem."""
     user = access.user
     certificate = file_or_data(user, "client-certificate", access.user_base) or b""
     key = file_or_data(user, "client-key", access.user_base) or b""
     if isinstance(user.get("exec"), Mapping):
-        return _from_plugin(access, Credentials("", certificate, key))
+        return _from_plugin(ask(access, seconds), Credentials("", certificate, key))
     return Credentials(_authorization(access), certificate, key)
 
 
@@ -54,33 +56,9 @@ def _authorization(access: Access) -> str:
     return ""
 
 
-def _from_plugin(access: Access, given: Credentials) -> Credentials:
-    """Runs an exec plugin, see https://kubernetes.io/docs/reference/access-authn-authz/authentication."""
-    from kubernetes.config.config_exception import ConfigException
-    from kubernetes.config.exec_provider import ExecProvider
-    from kubernetes.config.kube_config import ConfigNode
-
-    plugin = dict(access.user["exec"])
-    command = str(plugin.get("command") or "")
-    if "/" in command:
-        plugin["command"] = str((access.user_base / command).absolute())
-    what = f"the credential plugin {command!r} of {access.name}"
-    try:
-        provider = ExecProvider(ConfigNode("exec", plugin), None, ConfigNode("cluster", dict(access.cluster)))
-        status: Any = provider.run()
-    except FileNotFoundError:
-        hint = " ".join(str(plugin.get("installHint") or "").split())
-        raise Problem(f"{what} is not installed", remedy=hint or f"install {command}") from None
-    except (ConfigException, OSError, KeyError, TypeError) as error:
-        raise Problem(f"{what} failed", " ".join(str(error).split())) from None
-    except AttributeError:  # the client's, after a plugin that had the terminal for its own words
-        raise Problem(f"{what} failed", remedy="what it said stands above") from None
-    if not isinstance(status, Mapping):
-        raise Problem(f"{what} gave no status")
-    token = status.get("token")
-    certificate, key = status.get("clientCertificateData"), status.get("clientKeyData")
-    if not token and not (certificate and key):
-        raise Problem(f"{what} gave neither a token nor a client certificate")
+def _from_plugin(status: Mapping[str, Any], given: Credentials) -> Credentials:
+    """What an exec plugin gave, in the place of what the kubeconfig has."""
+    token, certificate, key = (status.get(name) for name in ("token", "clientCertificateData", "clientKeyData"))
     return Credentials(
         f"Bearer {token}" if token else "",
         str(certificate).encode() if certificate else given.certificate,

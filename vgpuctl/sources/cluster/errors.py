@@ -12,6 +12,8 @@ from vgpuctl.model.problem import Exit, Problem
 class Unreachable(Problem):
     """No usable answer: refused, unknown host, silent, TLS trouble, not a Kubernetes API."""
 
+    passing = True
+
 
 class Refused(Problem):
     """The API server answered with an error. status: the HTTP code. reason: Kubernetes' word, such as `NotFound`."""
@@ -20,6 +22,7 @@ class Refused(Problem):
         super().__init__(what, why, remedy, exit_code)
         self.status = status
         self.reason = reason
+        self.passing = exit_code is Exit.UNKNOWN and (status == 429 or status >= 500)
 
 
 class Cause(msgspec.Struct, frozen=True):

@@ -47,7 +47,11 @@ def carry_out(connection: Connection, change: Change, *, dry_run: bool = False, 
         body = {"apiVersion": resource.api_version, "kind": resource.kind, **change.after}
         query |= {"fieldManager": MANAGER, "force": "true" if force else "false"}
         return _send(connection, "PATCH", path, query, body, _APPLY)
+    if change.how is How.CREATE:
+        return create(connection, target, change.after, dry_run=dry_run)
     query["fieldManager"] = MANAGER
+    if change.how is How.MERGE:
+        return _send(connection, "PATCH", path, query, change.after, _MERGE)
     if change.how is How.PATCH:
         return _patch(connection, change, path, query)
     if change.how is How.STATUS:
@@ -63,6 +67,15 @@ def create(connection: Connection, target: Target, body: dict[str, Any], *, dry_
     query = {"fieldManager": MANAGER, **(_DRY if dry_run else {})}
     whole = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
     return _send(connection, "POST", resource.path(target.namespace), query, whole, "application/json")
+
+
+def may(connection: Connection, verb: str, target: Target) -> tuple[str, bool]:
+    """A right on an object in words, such as `create daemonsets.apps in kube-system`, and whether we have it."""
+    resource = _resource(connection, target)
+    namespace = target.namespace if resource.namespaced else ""
+    allowed = can(connection, verb, resource.plural, resource.group, namespace, target.name)
+    kind = resource.plural + (f".{resource.group}" if resource.group else "")
+    return f"{verb} {kind}" + (f" in {namespace}" if namespace else ""), allowed
 
 
 def can(connection: Connection, verb: str, plural: str, group: str, namespace: str, name: str) -> bool:
@@ -105,7 +118,7 @@ def _patch(connection: Connection, change: Change, path: str, query: dict[str, s
 
 
 def _delete(connection: Connection, change: Change, path: str, *, dry_run: bool) -> dict[str, Any]:
-    options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
+    options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", **(change.after or {})}
     if dry_run:
         options["dryRun"] = ["All"]  # beside a body the API server ignores the query
     if change.resource_version:
