@@ -18,7 +18,12 @@ class How(str, Enum):
     """After is the whole object that we own; field manager `vgpuctl`."""
     PATCH = "json patch"
     """After is a list of JSON patch operations; guarded by a test of the resourceVersion."""
+    CREATE = "create"
+    """After is the whole object; refused when there is one."""
+    MERGE = "merge patch"
+    """After is the part that changes; null takes a value away. Carried out twice it is the same."""
     DELETE = "delete"
+    """After is None, or options of the deletion such as `{"propagationPolicy": "Orphan"}`."""
     STATUS = "status"
     FILE = "file"
     """Target is a path on this machine; after is its new text, before its present one (None: there is no file), which
@@ -68,7 +73,9 @@ class Line:
 @dataclass(frozen=True)
 class Change:
     """lines: what the preview shows. before: the object as it was read (None: it does not exist). after: see How.
-    resource_version: what `before` was, for the test. undo: the command that reverts it. why: one sentence."""
+    resource_version: what `before` was, for the test. undo: the command that reverts it. why: one sentence.
+    routine: one of many alike that leave no trace in the configuration, such as a pod that its controller makes anew:
+    neither asked about nor listed nor recorded one by one."""
 
     target: Target
     how: How
@@ -78,3 +85,4 @@ class Change:
     resource_version: str = ""
     undo: str = ""
     why: str = ""
+    routine: bool = False

@@ -17,6 +17,8 @@ class Action(str, Enum):
     DELETED = "deleted"
     UNCHANGED = "unchanged"
     FAILED = "failed"
+    TAKEN_BACK = "taken back"
+    """It was made, and reverted because a step after it failed."""
     UNDONE = "not reached"
     """A step before it failed."""
 

@@ -21,9 +21,10 @@ class Exit(IntEnum):
 
 class Problem(Exception):
     """A failure told in up to three lines: what (and where), why, and what to do. status: the HTTP code with which an
-    API server refused, 0 where there was none."""
+    API server refused, 0 where there was none. passing: it may be over soon, so the same may be tried again."""
 
     status = 0
+    passing = False
 
     def __init__(self, what: str, why: str = "", remedy: str = "", exit_code: Exit = Exit.UNKNOWN) -> None:
         super().__init__(what)

@@ -14,7 +14,7 @@ from typing import Any
 from vgpuctl.model.change import Line
 from vgpuctl.model.config.scheduler import DEVICESHARE
 from vgpuctl.model.config.scheduler_rules import truth
-from vgpuctl.model.document import Entry, Mapping, Node, Scalar, Sequence, find, read_yaml
+from vgpuctl.model.document import Entry, Mapping, Node, Position, Scalar, Sequence, find, read_yaml
 from vgpuctl.model.place import Lines
 from vgpuctl.model.problem import Exit, Problem
 
@@ -207,7 +207,7 @@ class _Editor:
     def _ending(self) -> str:
         return "\r\n" if "\r\n" in self.body else "\n"
 
-    def _offset(self, position: Any) -> int:
+    def _offset(self, position: Position) -> int:
         return self.places.starts[position.line - 1] + position.column - 1
 
     def _checked(self) -> Edited:
