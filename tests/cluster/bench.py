@@ -7,6 +7,7 @@ import functools
 import os
 import shutil
 import signal
+import ssl
 import subprocess
 import urllib.error
 import urllib.request
@@ -117,6 +118,17 @@ class Bench:
             input=stdin, capture_output=True, text=True, check=check, env=environment,
         )  # fmt: skip
 
+    def client_as(self, user: str) -> Client:
+        """A client with the rights of another user, such as `system:serviceaccount:NAMESPACE:NAME`."""
+        headers = {"Impersonate-User": user}
+        return Client(self.url, self.authority.certificate, self._administrator, headers=headers)
+
+    def administrator_tls(self) -> ssl.SSLContext:
+        """What a connection of the administrator needs."""
+        context = ssl.create_default_context(cafile=str(self.authority.certificate))
+        context.load_cert_chain(self._administrator.certificate, self._administrator.key)
+        return context
+
     def pids(self) -> dict[str, int]:
         """The process id of each running program."""
         return {name: program.pid for name, program in self._programs.items()}
@@ -156,7 +168,7 @@ class Bench:
         server = self.authority.issue("kube-apiserver", hosts=["127.0.0.1", "localhost"])
         signing = self.authority.signing_key()
         ca = self.authority.certificate
-        administrator = self.authority.issue("administrator", groups=["system:masters"])
+        self._administrator = administrator = self.authority.issue("administrator", groups=["system:masters"])
         self.kubeconfig = kubeconfig.write(
             self.directory / "administrator.kubeconfig", self.url, ca, user=administrator
         )

@@ -27,10 +27,13 @@ class ApiError(Exception):
 
 
 class Client:
-    """Requests as one user; one connection for each thread, kept open."""
+    """Requests as one user; one connection for each thread, kept open. headers: sent with each request."""
 
-    def __init__(self, server: str, ca: Path, user: Pair, *, timeout: float = 30.0) -> None:
+    def __init__(
+        self, server: str, ca: Path, user: Pair, *, timeout: float = 30.0, headers: Mapping[str, str] | None = None
+    ) -> None:
         self._address = urlsplit(server)
+        self._headers = {"Accept": "application/json", **(headers or {})}
         self._timeout = timeout
         self._tls = ssl.create_default_context(cafile=str(ca))
         self._tls.load_cert_chain(user.certificate, user.key)
@@ -52,7 +55,7 @@ class Client:
         if query:
             path = f"{path}?{urlencode(query)}"
         data = None if body is None else json.dumps(body).encode()
-        headers = {"Accept": "application/json"}
+        headers = dict(self._headers)
         if data is not None:
             headers["Content-Type"] = content_type
         response, text = self._send(method, path, data, headers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import yaml
@@ -14,15 +15,18 @@ from .process import Program, free_ports
 FAKE = {"kwok.x-k8s.io/node": "fake"}
 
 
-def start(bench: Bench, exec_directory: Path | None = None) -> Program:
+def start(bench: Bench, exec_directory: Path | None = None, stages: Iterable[Path] = ()) -> Program:
     """Starts kwok: nodes with the annotation FAKE become Ready, pods bound to them Running.
 
+    stages: files with rules of one's own, each in the place of kwok's of the same name.
     With a directory, exec into such a pod runs the command on this machine, there; kwok reports any exit
     code but 0 as an internal error. kwok ends with the bench, or by the stop of what this returns.
     Raises BenchMissingError where the programs came without kwok.
     """
-    configuration = sorted((bench.binaries / "stages").glob("*.yaml"))
-    if not configuration or not (bench.binaries / "kwok").exists():
+    own = {file.name: file for file in stages}
+    rules = {file.name: file for file in sorted((bench.binaries / "stages").glob("*.yaml"))}
+    configuration = list({**rules, **own}.values())
+    if not rules or not (bench.binaries / "kwok").exists():
         raise BenchMissingError(f"{bench.binaries} holds no kwok with its stages: unset KUBEBUILDER_ASSETS")
     if exec_directory is not None:
         configuration.append(bench.directory / "exec.yaml")

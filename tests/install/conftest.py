@@ -1,0 +1,27 @@
+"""One rig serves the tests of installs; each gets it as it was at its start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster.bench import Bench
+from tests.cluster.quota.conftest import Ran, Vgpuctl, vgpuctl
+from tests.install.rig import Rig
+
+__all__ = ["Ran", "Vgpuctl", "vgpuctl"]
+
+
+@pytest.fixture(scope="session")
+def shared_rig(bench: Bench) -> Iterator[Rig]:
+    """Asks for `bench` to skip where it does."""
+    with Rig() as rig:
+        yield rig
+
+
+@pytest.fixture
+def rig(shared_rig: Rig) -> Iterator[Rig]:
+    """The rig of this run; what a test leaves in it is removed after it."""
+    yield shared_rig
+    shared_rig.reset()
