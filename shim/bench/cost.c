@@ -1,6 +1,8 @@
 /* What the library adds to one call: in one process, the function that a program gets by dlsym against the driver's own.
 
-     cost SECONDS_PER_MEASURE
+     cost SECONDS_PER_MEASURE [--cpu] [MEASURE...]
+
+   --cpu: in processor time, user and system, of the calling thread instead of time. Without names it is every measure.
 
    The driver's own function is read from the symbol table of libcuda.so.1 in memory, so that no preload can come between.
    Both are called in short batches in the order A B B A B A A B, where A is the driver's, so that drifts and the place in
@@ -95,10 +97,18 @@ static const struct measure {
     {"total_memory", totals, 500, false, 0, 64},
 };
 
+static uint64_t processor_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t (*clock_of_calls)(void) = now_ns;
+
 static double batch(const struct measure *measure, int side) {
-  uint64_t start = now_ns();
+  uint64_t start = clock_of_calls();
   for (int i = 0; i < measure->batch; i++) measure->call(&calls[side]);
-  double each = (double)(now_ns() - start) / measure->batch;
+  double each = (double)(clock_of_calls() - start) / measure->batch;
   if (measure->wait) synchronize();
   return each;
 }
@@ -222,12 +232,20 @@ static void calibrate(void) {
   iterations = took[1] > took[0] ? 20000 * (uint64_t)20000 / (took[1] - took[0]) : 20000;
 }
 
+static bool named(const char *name, int count, char **words) {
+  for (int i = 0; i < count; i++)
+    if (strcmp(words[i], name) == 0) return true;
+  return count == 0;
+}
+
 int main(int count, char **words) {
   static const char *const libcuda[] = {"libcuda.so", NULL};
   struct elf_object object;
   void *module;
   uint64_t keep = UINT64_MAX;
   double seconds = count > 1 ? strtod(words[1], NULL) : 0.5;
+  int first = 2;
+  if (count > 2 && strcmp(words[2], "--cpu") == 0) clock_of_calls = processor_ns, first = 3;
   start_device(0);
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
@@ -254,6 +272,7 @@ int main(int count, char **words) {
   check(CU(int, cuDeviceGetDefaultMemPool, void **, int)(&pool, 0), "cuDeviceGetDefaultMemPool");
   check(CU(int, cuMemPoolSetAttribute, void *, int, void *)(pool, 4, &keep), "cuMemPoolSetAttribute");
   calibrate();
-  for (size_t i = 0; i < sizeof measures / sizeof measures[0]; i++) compare(&measures[i], seconds);
+  for (size_t i = 0; i < sizeof measures / sizeof measures[0]; i++)
+    if (named(measures[i].name, count > first ? count - first : 0, words + first)) compare(&measures[i], seconds);
   return 0;
 }

@@ -1,15 +1,25 @@
 /* The share of a card that a program gets, by kernels of fixed work that stamp their own start and end.
 
      share [--iterations N --period NS] [--at NS] CELL...
+     share [--fill MIB] --follow
 
    CELL is kind,microseconds,limit,seconds. kind: dense, sync (a wait after each kernel), host:US (host work after each
-   launch), streams:N[:BLOCKS], graph:NODES, coop, pdl, light (one kernel every 10 ms, waited for).
+   launch), streams:N[:BLOCKS], graph:NODES, coop, pdl, light (one kernel every 10 ms, waited for), job:BUSY_MS:IDLE_MS (a
+   fixed number of rounds, so many as fit into the time without a limit).
    The limit is written into the region that CUDA_DEVICE_MEMORY_SHARED_CACHE names, so solo rates (limit 100) come from the
    same process and stream: before and after each cell of kernels up to 20 us, else once for each kernel. With --iterations
    and --period they are given, and the limit is left alone. --at: begin at that time of CLOCK_MONOTONIC.
 
-   One line of JSON for each cell. On a simulated card, which runs no kernels, launches stand for stamps, the first
-   parameter of the kernel is its time, and `time` is not known. */
+   --follow: does what it reads, a line at a time, and answers each with a line of JSON, so that several can be led together:
+     calibrate CELL          the iterations of a kernel of that length
+     solo CELL N             period and busy share of it at limit 100
+     run CELL N AT           the cell; at once if AT is 0
+     windows FROM NS COUNT   the busy share of windows of the last run, FROM in CLOCK_MONOTONIC
+   --fill: takes so much memory first, or as much as it gets.
+
+   One line of JSON for each cell. cpu is the processor time of the process over wall time while it launches. On a simulated
+   card, which runs no kernels, launches stand for stamps, the first parameter of the kernel is its time, and `time` is not
+   known. */
 #include "gpu.h"
 
 #include <fcntl.h>
@@ -39,7 +49,7 @@ struct cell {
   char kind[32];
   double microseconds, seconds;
   unsigned limit, blocks;
-  int streams, nodes, host_us;
+  int streams, nodes, host_us, busy_ms, idle_ms;
 };
 
 struct stamp {
@@ -50,11 +60,15 @@ struct figures {
   uint64_t kernels, span;   /* kernels in span ns */
   uint64_t busy;            /* of it, ns with a kernel running; 0 unknown */
   double cv;                /* of the kernels' time in windows of 100 ms; -1 unknown */
+  double cpu;
+  uint64_t began, ended;    /* CLOCK_MONOTONIC, first launch and end of the last kernel */
 };
 
 static void *function, *streams[MAX_STREAMS];
 static address_t stamps;
 static struct stamp *copied;
+static uint64_t copied_count;
+static int64_t clock_lead; /* of the card's clock before CLOCK_MONOTONIC, ns */
 static uint64_t given_iterations, start_at;
 static double given_period;
 static volatile uint64_t *limits;
@@ -172,6 +186,23 @@ static struct figures from_stamps(uint64_t count, uint64_t skip) {
   return figures;
 }
 
+static uint64_t processor_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* By one kernel on the idle card: good to some 10 us. */
+static void compare_clocks(void) {
+  uint64_t zero = 0;
+  if (!real) return;
+  put(streams[0], 1, 1);
+  synchronize();
+  uint64_t now = now_ns();
+  if (collect()) clock_lead = (int64_t)copied[0].end - (int64_t)now;
+  check(CU(int, cuMemcpyHtoD_v2, address_t, const void *, size_t)(stamps, &zero, sizeof zero), "cuMemcpyHtoD");
+}
+
 /* Looking at a simulated clock again and again is slow. */
 static void work_on_host(uint64_t ns) {
   if (!real) usleep((useconds_t)(ns / 1000));
@@ -184,7 +215,10 @@ static struct figures run(const struct cell *cell, uint64_t iterations, double s
   void *exec = cell->nodes ? make_graph(iterations, cell->blocks, cell->nodes) : NULL;
   bool sync = strcmp(cell->kind, "sync") == 0, light = strcmp(cell->kind, "light") == 0;
   synchronize();
+  compare_clocks();
+  uint64_t processor = processor_ns();
   uint64_t begin = now_ns(), warm = begin + (real ? 0 : skip), end = warm + (uint64_t)(seconds * 1e9) + (real ? skip : 0);
+  uint64_t began = begin;
   latency_count = 0;
   for (uint64_t now = begin; now < end && (launched + 1) * per < MAX_STAMPS; launched++) {
     void *stream = streams[cell->streams > 1 ? launched % (uint64_t)cell->streams : 0];
@@ -200,27 +234,49 @@ static struct figures run(const struct cell *cell, uint64_t iterations, double s
       stream_synchronize(stream);
     else
       bound_flight(launched, stream, cell->microseconds * (double)per);
-    if (light && latency_count < MAX_LATENCIES) latencies[latency_count++] = (double)(now_ns() - now) / 1e6;
+    if (light && now >= begin + skip && latency_count < MAX_LATENCIES) latencies[latency_count++] = (double)(now_ns() - now) / 1e6;
     if (light) usleep(10000);
     if (cell->host_us) work_on_host((uint64_t)cell->host_us * 1000);
     now = now_ns();
     if (warm > begin && now >= warm) { /* simulated: count from here */
       synchronize();
       end += now_ns() - now;
-      begin = warm = now = now_ns();
+      begin = began = warm = now = now_ns();
+      processor = processor_ns();
       launched = (uint64_t)-1;
     }
   }
+  double cpu = (double)(processor_ns() - processor) / (double)(now_ns() - began);
   synchronize();
-  uint64_t span = now_ns() - begin, count = collect();
+  uint64_t ended = now_ns();
+  copied_count = collect();
   if (exec) CU(int, cuGraphExecDestroy, void *)(exec);
-  if (count) return from_stamps(count, skip);
-  return (struct figures){.kernels = launched * per, .span = span, .cv = -1};
+  struct figures figures = {.kernels = launched * per, .span = ended - begin, .cv = -1};
+  if (copied_count) figures = from_stamps(copied_count, skip);
+  figures.cpu = cpu;
+  figures.began = began;
+  figures.ended = ended;
+  return figures;
+}
+
+/* The same work each time, so that jobs can be compared by their ends. */
+static struct figures run_job(const struct cell *cell, uint64_t iterations, double seconds) {
+  int rounds = (int)(seconds * 1e3 / (cell->busy_ms + cell->idle_ms)), each = (int)(cell->busy_ms * 1e3 / cell->microseconds);
+  if (rounds < 1) rounds = 1;
+  if (each < 1) each = 1;
+  uint64_t began = now_ns();
+  for (int round = 0; round < rounds; round++) {
+    for (int i = 0; i < each; i++) put(streams[0], iterations, cell->blocks);
+    check(synchronize(), "cuCtxSynchronize");
+    if (round + 1 < rounds) usleep((useconds_t)cell->idle_ms * 1000);
+  }
+  uint64_t ended = now_ns();
+  return (struct figures){.kernels = (uint64_t)rounds * (uint64_t)each, .span = ended - began, .cv = -1, .began = began, .ended = ended};
 }
 
 static double period(const struct cell *cell, uint64_t iterations, double *busy) {
   struct cell solo = *cell;
-  solo.host_us = 0;
+  solo.host_us = solo.busy_ms = 0;
   if (!solo.nodes && solo.streams < 2) strcpy(solo.kind, strcmp(cell->kind, "coop") == 0 || strcmp(cell->kind, "pdl") == 0 ? cell->kind : "dense");
   double each = cell->microseconds * 1e-6 * (cell->nodes ? cell->nodes : 1), seconds = each * 30 > 0.3 ? each * 30 : 0.3;
   if (seconds > 3) seconds = 3;
@@ -232,10 +288,11 @@ static double period(const struct cell *cell, uint64_t iterations, double *busy)
 
 static uint64_t calibrate(double microseconds) {
   if (!real) return (uint64_t)(microseconds * 1e3);
-  struct cell cell = {.kind = "dense", .streams = 1, .blocks = 132};
+  double length = microseconds < 1000 ? microseconds : 1000;
+  struct cell cell = {.kind = "dense", .microseconds = length, .streams = 1, .blocks = 132};
   double rate = 100; /* iterations per us */
   for (int i = 0; i < 3; i++) {
-    uint64_t iterations = (uint64_t)(rate * microseconds) ? (uint64_t)(rate * microseconds) : 1;
+    uint64_t iterations = (uint64_t)(rate * length) ? (uint64_t)(rate * length) : 1;
     struct figures figures = run(&cell, iterations, 0.05, 0);
     if (figures.kernels && figures.busy) rate = (double)iterations / ((double)figures.busy / (double)figures.kernels / 1e3);
   }
@@ -245,6 +302,18 @@ static uint64_t calibrate(double microseconds) {
 static int ascending(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return x < y ? -1 : x > y;
+}
+
+static struct figures run_at(const struct cell *cell, uint64_t iterations, uint64_t at) {
+  while (at && now_ns() < at) usleep(100);
+  return cell->busy_ms ? run_job(cell, iterations, cell->seconds) : run(cell, iterations, cell->seconds, warm_up);
+}
+
+static void print_latencies(void) {
+  if (!latency_count) return;
+  qsort(latencies, (size_t)latency_count, sizeof latencies[0], ascending);
+  printf(", \"p50_ms\": %.3f, \"p99_ms\": %.3f, \"latencies\": %d", latencies[latency_count / 2], latencies[latency_count * 99 / 100],
+         latency_count);
 }
 
 static void measure(struct cell *cell) {
@@ -262,21 +331,17 @@ static void measure(struct cell *cell) {
     known_busy = busy;
   }
   set_limit(cell->limit);
-  while (start_at && now_ns() < start_at) usleep(100);
-  struct figures figures = run(cell, iterations, cell->seconds, warm_up);
+  struct figures figures = run_at(cell, iterations, start_at);
   double unused;
   if (around && !given_period) after = period(cell, iterations, &unused);
   double solo = after > 0 ? (before + after) / 2 : before;
   double share = figures.span ? (double)figures.kernels * solo / (double)figures.span * 100 : 0;
   double time = figures.busy && busy > 0 ? (double)figures.busy / (double)figures.span / busy * 100 : -1;
   printf("{\"kind\": \"%s\", \"us\": %g, \"limit\": %u, \"seconds\": %g, \"share\": %.3f, \"time\": %.3f, \"cv\": %.4f, \"kernels\": %llu, "
-         "\"span_s\": %.3f, \"solo_us\": %.3f, \"solo_after_us\": %.3f, \"solo_busy\": %.4f, \"iterations\": %llu",
+         "\"span_s\": %.3f, \"solo_us\": %.3f, \"solo_after_us\": %.3f, \"solo_busy\": %.4f, \"iterations\": %llu, \"cpu\": %.4f",
          cell->kind, cell->microseconds, cell->limit, cell->seconds, share, time, figures.cv, (unsigned long long)figures.kernels,
-         (double)figures.span / 1e9, before / 1e3, after / 1e3, busy, (unsigned long long)iterations);
-  if (latency_count) {
-    qsort(latencies, (size_t)latency_count, sizeof latencies[0], ascending);
-    printf(", \"p50_ms\": %.3f, \"p99_ms\": %.3f", latencies[latency_count / 2], latencies[latency_count * 99 / 100]);
-  }
+         (double)figures.span / 1e9, before / 1e3, after / 1e3, busy, (unsigned long long)iterations, figures.cpu);
+  print_latencies();
   printf("}\n");
   fflush(stdout);
   set_limit(100);
@@ -288,15 +353,78 @@ static bool parse(const char *text, struct cell *cell) {
   sscanf(cell->kind, "streams:%d:%u", &cell->streams, &cell->blocks);
   sscanf(cell->kind, "graph:%d", &cell->nodes);
   sscanf(cell->kind, "host:%d", &cell->host_us);
-  return cell->streams >= 1 && cell->streams <= MAX_STREAMS;
+  sscanf(cell->kind, "job:%d:%d", &cell->busy_ms, &cell->idle_ms);
+  return cell->streams >= 1 && cell->streams <= MAX_STREAMS && cell->microseconds > 0;
+}
+
+static void answer_run(const struct cell *cell, uint64_t iterations, uint64_t at) {
+  if (limits) limits[0] = cell->limit;
+  struct figures figures = run_at(cell, iterations, at);
+  printf("{\"kernels\": %llu, \"span_s\": %.6f, \"busy_s\": %.6f, \"cv\": %.4f, \"cpu\": %.4f, \"began_s\": %.6f, \"ended_s\": %.6f",
+         (unsigned long long)figures.kernels, (double)figures.span / 1e9, (double)figures.busy / 1e9, figures.cv, figures.cpu,
+         (double)figures.began / 1e9, (double)figures.ended / 1e9);
+  print_latencies();
+  printf("}\n");
+}
+
+static void answer_windows(uint64_t from, uint64_t length, unsigned count) {
+  uint64_t first = from + (uint64_t)clock_lead;
+  printf("{\"windows\": [");
+  for (unsigned i = 0; i < count; i++) {
+    uint64_t begin = first + i * length, end = begin + length, busy = 0, reached = begin;
+    for (uint64_t k = 0; k < copied_count; k++) {
+      uint64_t start = copied[k].start > reached ? copied[k].start : reached, stop = copied[k].end < end ? copied[k].end : end;
+      if (stop > start) {
+        busy += stop - start;
+        reached = stop;
+      }
+    }
+    printf("%s%.2f", i ? ", " : "", (double)busy / (double)length * 100);
+  }
+  printf("]}\n");
+}
+
+/* Returns how the process is to end. */
+static int follow(void) {
+  char line[256], text[128];
+  unsigned long long a, b;
+  unsigned n;
+  struct cell cell;
+  printf("{\"simulated\": %s}\n", real ? "false" : "true");
+  for (fflush(stdout); fgets(line, sizeof line, stdin); fflush(stdout)) {
+    if (sscanf(line, "calibrate %127s", text) == 1 && parse(text, &cell)) {
+      if (limits) limits[0] = 100;
+      printf("{\"iterations\": %llu}\n", (unsigned long long)calibrate(cell.microseconds));
+    } else if (sscanf(line, "solo %127s %llu", text, &a) == 2 && parse(text, &cell)) {
+      double busy = 1, ns = period(&cell, a, &busy);
+      printf("{\"period_ns\": %.2f, \"busy\": %.5f}\n", ns, busy);
+    } else if (sscanf(line, "run %127s %llu %llu", text, &a, &b) == 3 && parse(text, &cell)) {
+      answer_run(&cell, a, b);
+    } else if (sscanf(line, "windows %llu %llu %u", &a, &b, &n) == 3) {
+      answer_windows(a, b, n);
+    } else {
+      fprintf(stderr, "not understood: %s", line);
+      return 2;
+    }
+  }
+  return 0;
+}
+
+static void fill(unsigned mib) {
+  unsigned taken = 0;
+  for (address_t piece; taken + 64 <= mib && !CU(int, cuMemAlloc_v2, address_t *, size_t)(&piece, (size_t)64 << 20);) taken += 64;
+  printf("{\"filled_mib\": %u}\n", taken);
 }
 
 int main(int count, char **words) {
   void *module;
   int i = 1;
+  bool led = count > 1 && strcmp(words[count - 1], "--follow") == 0;
+  unsigned fill_mib = 0;
   for (; i + 1 < count && strncmp(words[i], "--", 2) == 0; i += 2) {
     if (strcmp(words[i], "--iterations") == 0) given_iterations = strtoull(words[i + 1], NULL, 10);
     if (strcmp(words[i], "--period") == 0) given_period = strtod(words[i + 1], NULL);
+    if (strcmp(words[i], "--fill") == 0) fill_mib = (unsigned)strtoul(words[i + 1], NULL, 10);
     if (strcmp(words[i], "--at") == 0) start_at = strtoull(words[i + 1], NULL, 10);
   }
   start_device(0);
@@ -319,6 +447,8 @@ int main(int count, char **words) {
   check(synchronize(), "cuCtxSynchronize");
   real = collect() > 0;
   open_limits();
+  if (fill_mib) fill(fill_mib);
+  if (led) return follow();
   for (; i < count; i++) {
     struct cell cell;
     if (!parse(words[i], &cell)) {
