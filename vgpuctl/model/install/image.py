@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 
+_PART = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _REFERENCE = re.compile(
-    r"(?P<registry>(?:localhost|[A-Za-z0-9-]+(?=[.:])[A-Za-z0-9.-]*)(?::\d+)?/)?"
-    r"(?P<repository>[a-z0-9]+(?:[._/-]+[a-z0-9]+)*)"
+    r"(?P<registry>(?:localhost|[A-Za-z0-9-]+(?=[.:])[A-Za-z0-9.-]*)(?::\d{1,5})?/)?"
+    rf"(?P<repository>{_PART}(?:/{_PART})*)"
     r"(?P<tag>:[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?"
     r"(?P<digest>@sha256:[0-9a-f]{64})?"
 )
+REGISTRY = re.compile(rf"[A-Za-z0-9][A-Za-z0-9.-]*(?::\d{{1,5}})?(?:/{_PART})*")
+"""A registry, which may have a path."""
 
 
 def wrong(reference: str) -> str:
@@ -23,8 +26,8 @@ def wrong(reference: str) -> str:
 
 
 def from_registry(reference: str, registry: str) -> str:
-    """The same image in another registry; registry: may have a path; "" leaves it where it is."""
+    """The same image in another registry; "" leaves it where it is. Raises ValueError for no reference."""
     found = _REFERENCE.fullmatch(reference)
-    if not registry or not found:
-        return reference
-    return f"{registry}/{reference[found.end('registry') if found['registry'] else 0 :]}"
+    if not found:
+        raise ValueError(reference)
+    return f"{registry}/{reference[found.start('repository') :]}" if registry else reference

@@ -12,12 +12,25 @@ import zlib
 from collections.abc import Mapping
 from typing import Final
 
+from vgpuctl import resources
+from vgpuctl.model.problem import Problem
+
+ARCHITECTURES: Final = ("x86_64", "aarch64")
 KEY: Final = "libvgpu.so.gz"
 ARCHITECTURE: Final = "vgpuctl.dev/architecture"
 SHA256: Final = "vgpuctl.dev/sha256"
 """Annotations that say what is in it."""
-MAX_BYTES: Final = 256 * 1024
-"""`kubectl apply` keeps the whole object in an annotation, which may not be larger."""
+
+
+def built() -> dict[str, bytes]:
+    """architecture → the library of this installation. Raises Problem when it has none."""
+    try:
+        return {name: resources.path(f"shim/build/{name}/libvgpu.so").read_bytes() for name in ARCHITECTURES}
+    except FileNotFoundError as error:
+        remedy = (
+            "run `make shim`, install a wheel that has it, or take the library of the plugin's image: --shim upstream"
+        )
+        raise Problem(str(error), remedy=remedy) from None
 
 
 def sha256(library: bytes) -> str:

@@ -19,8 +19,7 @@ SYSTEM_NAMESPACES: Final = configmaps.PLUGIN_NAMESPACES
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
-_PATH = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+")
-_REGISTRY = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:/_-]*[A-Za-z0-9]")
+_PATH = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9._-]*){2,}")
 _UNAVAILABLE = re.compile(r"[1-9]\d{0,4}|(100|[1-9]\d?)%")
 _QUALIFIED = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
@@ -33,6 +32,14 @@ class Toleration(Item, frozen=True, kw_only=True, omit_defaults=True, forbid_unk
     operator: Literal["Exists", "Equal"] = "Equal"
     value: str = ""
     effect: Literal["", "NoSchedule", "PreferNoSchedule", "NoExecute"] = ""
+
+    def __post_init__(self) -> None:
+        if not self.key and self.operator != "Exists":
+            raise Problem("a toleration without a key needs the operator Exists", exit_code=Exit.USAGE)
+        if self.value and self.operator == "Exists":
+            raise Problem(
+                f"a toleration of {self.key} cannot have the operator Exists and a value", exit_code=Exit.USAGE
+            )
 
 
 class Options(Item, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -66,12 +73,12 @@ class Options(Item, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         for what, values, pattern, rule in (
             ("a namespace", (self.namespace,), _LABEL, "lower-case letters, digits and dashes, at most 63"),
-            ("a hook path", (self.hook_path,), _PATH, "an absolute path of letters, digits, dots, dashes, underscores"),
+            ("a hook path", (self.hook_path,), _PATH, "an absolute path of two levels or more, such as /var/lib/vgpu"),
             ("the kubelet's root", (self.kubelet_root,), _PATH, "an absolute path such as /var/lib/kubelet"),
             ("a maximum", (self.max_unavailable,), _UNAVAILABLE, "a number from 1 on, or a percentage such as 10%"),
             ("a priority class", (self.priority_class,), _SUBDOMAIN, "lower-case letters, digits, dashes and dots"),
             ("a runtime class", _given(self.runtime_class), _SUBDOMAIN, "lower-case letters, digits, dashes and dots"),
-            ("a registry", _given(self.registry), _REGISTRY, "a name such as registry.example.com:5000/mirror"),
+            ("a registry", _given(self.registry), image.REGISTRY, "a name such as registry.example.com:5000/mirror"),
             ("a pull secret", self.image_pull_secrets, _SUBDOMAIN, "lower-case letters, digits, dashes and dots"),
             ("a label", self._labels.keys(), _QUALIFIED, "a key such as example.com/gpu"),
             ("a label's value", self._labels.values(), _VALUE, "letters, digits, dashes, dots, at most 63"),
