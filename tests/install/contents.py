@@ -1,8 +1,8 @@
 """All that is in a cluster: every object of every resource that the API server serves, and how two moments differ.
 
-Compared are spec, data, labels, annotations and whatever else an object holds; not its status and not what the API server
-keeps of it (uid, versions, times, managed fields). Left out are events, leases, and objects that a controller made of
-another one that is still there: they follow from it.
+Compared are spec, data, labels, annotations and whatever else an object holds; not its status and not what the API
+server keeps of it (uid, versions, times, managed fields). Left out are events, leases, and objects that a controller
+made of another one that is still there: they follow from it.
 """
 
 from __future__ import annotations

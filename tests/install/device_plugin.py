@@ -1,6 +1,6 @@
 """The vGPU device plugin: registers a node's cards while its pod runs, and hands out what the scheduler planned.
 
-It is as particular as the real one (contract.md §2, §4, §5): it reads the device configuration once, under the rights of
+It is as particular as the real one (docs/contract.md): it reads the device configuration once, under the rights of
 its pod's service account; without a factor it crashes; without its mounts and environment it registers nothing. When
 its pod goes the kubelet offers nothing any more, and the annotations stay behind.
 """

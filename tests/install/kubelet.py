@@ -1,8 +1,8 @@
 """The kubelets: init containers are run, as processes of this machine, with one directory for each node as its disk.
 
-Where a variable of a container holds the path of a mount, the directory behind it is put in its place, so what is run must
-take its paths from its environment. What it writes to its termination log, and its exit code, go into the pod's status.
-When all ended well, kwok makes the pod run.
+Where a variable of a container holds the path of a mount, the directory behind it is put in its place, so what is run
+must take its paths from its environment. What it writes to its termination log, and its exit code, go into the pod's
+status. When all ended well, kwok makes the pod run.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Kubelet:
             key, held = ("initContainerStatuses", inits) if inits else ("containerStatuses", mains)
             self._status(pod, {key: [_waiting(container, reason, message) for container in held]})
             return
-        done = []
+        done: list[dict[str, Any]] = []
         for container in inits:
             try:
                 code, told = self._run(pod, container)
@@ -145,7 +145,7 @@ class Kubelet:
         return done.returncode, _replaced(told, {outside: inside for inside, outside in places.items()}).strip()
 
     def _image(self, scratch: Path) -> Path:
-        """What the plugin's image holds (contract.md §5)."""
+        """What the plugin's image holds (docs/contract.md)."""
         image = scratch / "image"
         (image / "lib" / "nvidia").mkdir(parents=True)
         (image / "lib" / "nvidia" / "libvgpu.so").write_bytes(b"upstream's library")
@@ -155,7 +155,7 @@ class Kubelet:
     def _volume(self, pod: Mapping[str, Any], volume: Mapping[str, Any], target: Path) -> Path:
         """The directory behind a volume. Raises MountError."""
         if "hostPath" in volume:
-            path = self.host(pod["spec"]["nodeName"]) / volume["hostPath"]["path"].lstrip("/")
+            path = self.host(pod["spec"]["nodeName"]) / str(volume["hostPath"]["path"]).lstrip("/")
             if volume["hostPath"].get("type") == "DirectoryOrCreate" and not path.exists():
                 path.mkdir(parents=True)
             if volume["hostPath"].get("type") and not path.is_dir():
@@ -189,7 +189,7 @@ class MountError(Exception):
 
 def _admitted(pod: Mapping[str, Any]) -> bool:
     """A pod with vGPUs starts once the plugin has handed them out."""
-    return pod["metadata"].get("annotations", {}).get("volcano.sh/bind-phase", "success") == "success"
+    return bool(pod["metadata"].get("annotations", {}).get("volcano.sh/bind-phase", "success") == "success")
 
 
 def _waiting(container: Mapping[str, Any], reason: str, message: str = "") -> dict[str, Any]:

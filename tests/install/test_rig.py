@@ -62,7 +62,7 @@ def test_a_plugin_that_goes_leaves_its_annotations_and_no_vgpus(rig: Rig) -> Non
         ("without rights it registers nothing", None),
     ],
 )
-def test_the_plugin_is_as_particular_as_the_real_one(rig: Rig, what: str, change: object) -> None:
+def test_the_plugin_is_as_particular_as_the_real_one(rig: Rig, what: str, change: dict[str, object] | None) -> None:
     objects = [item for item in read(HERE / "by-hand.yaml") if change or item["kind"] != "ClusterRoleBinding"]
     load(rig.bench, [{**item, **change} if change and item["kind"] == "ConfigMap" else item for item in objects])
     rig.wait("its pods started", lambda: len(rig.pods("kube-system", "name=volcano-device-plugin")) == len(GPU_NODES))
