@@ -15,9 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from . import oldest as oldest_api
 from .access import Access
 from .bench import Bench
 from .binaries import BenchMissingError, find, say
+from .oldest import Schemas
 from .pool import Object, loaded
 
 LoadPool = Callable[["str | Path"], "list[Object]"]
@@ -33,14 +35,28 @@ def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
         with capture.global_and_fixture_disabled() if capture else contextlib.nullcontext():
             say(line)
 
-    try:
+    with _wanted():
         find(progress)
+    with Bench() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def oldest() -> Schemas:
+    """The API of the oldest Kubernetes that vgpuctl supports."""
+    with _wanted():
+        return oldest_api.find()
+
+
+@contextlib.contextmanager
+def _wanted() -> Iterator[None]:
+    """Skips where a part of the bench cannot be had, but in CI."""
+    try:
+        yield
     except BenchMissingError as reason:
         if os.environ.get("CI", "").lower() in ("true", "1"):
             pytest.fail(f"CI runs no test bench: {reason}", pytrace=False)
         pytest.skip(f"no test bench: {reason}")
-    with Bench() as running:
-        yield running
 
 
 @pytest.fixture
