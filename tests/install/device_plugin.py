@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -44,10 +45,11 @@ class Offer:
 
 
 class DevicePlugin:
-    """The plugins of all nodes."""
+    """The plugins of all nodes. host: a node's disk."""
 
-    def __init__(self, bench: Bench, nodes: Mapping[str, tuple[Card, ...]]) -> None:
+    def __init__(self, bench: Bench, nodes: Mapping[str, tuple[Card, ...]], host: Callable[[str], Path]) -> None:
         self._bench = bench
+        self._host = host
         self._nodes = nodes
         self._offers: dict[str, Offer] = {}
         self._clients: dict[str, Client] = {}
@@ -85,6 +87,9 @@ class DevicePlugin:
             for index, card in enumerate(self._nodes[node])
             if card.uuid not in hidden.get("uuid", []) and index not in hidden.get("index", [])
         ]
+        hook = next(item["value"] for item in _plugin(pod)["env"] if item["name"] == "HOOK_PATH")
+        for folder in ("/tmp/vgpulock", f"{hook}/vgpu/containers"):
+            (self._host(node) / folder.lstrip("/")).mkdir(parents=True, exist_ok=True)
         mode = own.get("operatingmode") or "hami-core"
         told = [
             f"{card.uuid},{split},{card.memory // factor},NVIDIA-NVIDIA {card.model},true,{mode}:" for card in cards

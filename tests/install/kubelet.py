@@ -113,7 +113,9 @@ class Kubelet:
     def _event(self, pod: Mapping[str, Any], reason: str, message: str) -> None:
         metadata = pod["metadata"]
         involved = {"kind": "Pod", "namespace": metadata["namespace"], "name": metadata["name"], "uid": metadata["uid"]}
-        body = {"type": "Warning", "reason": reason, "message": message, "involvedObject": involved}
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        times = {"firstTimestamp": now, "lastTimestamp": now, "count": 1, "source": {"component": "kubelet"}}
+        body = {"type": "Warning", "reason": reason, "message": message, "involvedObject": involved, **times}
         name = {"generateName": f"{metadata['name']}."}
         self._client.post(f"/api/v1/namespaces/{metadata['namespace']}/events", {"metadata": name, **body})
 

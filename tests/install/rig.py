@@ -48,7 +48,7 @@ class Rig:
         try:
             self.client, self.kubeconfig = self.bench.client, self.bench.kubeconfig
             self.kubelet = Kubelet(self.client, self.bench.directory / "hosts", NODES)
-            self._doubles = (Scheduler(self.client), self.kubelet, DevicePlugin(self.bench, NODES))
+            self._doubles = (Scheduler(self.client), self.kubelet, DevicePlugin(self.bench, NODES, self.kubelet.host))
             kwok.start(self.bench, stages=sorted((HERE / "stages").glob("*.yaml")))
             load(self.bench, [*map(_node, NODES), *read(HERE / "cluster.yaml")])
             self._thread = threading.Thread(target=self._live, name="doubles", daemon=True)

@@ -1,0 +1,123 @@
+"""A command that is killed at any of its writes and run again comes to the same end as one that nothing happened to.
+
+The process is killed when the API server has made the write and before it hears of it. Here that is done at a tenth of
+the writes, the first and the last among them; the soak takes every one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.install import contents
+from tests.install.contents import Contents
+from tests.install.proxy import Proxy
+from tests.install.rig import NODES, Rig
+
+pytestmark = pytest.mark.cluster
+
+INSTALL = ("install", "--patch-scheduler", "--max-unavailable", "100%", "--yes")
+UPGRADE = ("upgrade", "--image", "registry.example.com/volcano-vgpu-device-plugin:v1.12.1", "--yes")
+UNINSTALL = ("uninstall", "--yes")
+CYCLE = (INSTALL, UPGRADE, UNINSTALL)
+HISTORY = "/configmaps/vgpuctl-history"
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a process ended. writes: how many it made."""
+
+    code: int
+    output: str
+    writes: int
+
+
+@dataclass(frozen=True)
+class End:
+    """What a command brings about: in the cluster and on the nodes' disks."""
+
+    contents: Contents
+    files: dict[str, list[str]]
+
+
+def run(rig: Rig, folder: Path, arguments: tuple[str, ...], kill_at: int = 0) -> Ended:
+    """Runs a command as a process, and kills it at a write (0: never)."""
+    log = folder / "output"
+
+    def after(number: int) -> None:
+        if number == kill_at:
+            process.kill()
+            process.wait()
+
+    with Proxy(rig.bench, after) as proxy, log.open("w") as output:
+        environment = {**os.environ, "KUBECONFIG": str(proxy.kubeconfig(folder / "kubeconfig"))}
+        command = [sys.executable, "-m", "vgpuctl", *arguments]
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environment
+        )
+        code = process.wait(120)
+        return Ended(code, log.read_text(), len(proxy.writes))
+
+
+def whole(rig: Rig, folder: Path, arguments: tuple[str, ...]) -> Ended:
+    """Runs a command to its end, which must be a good one."""
+    ended = run(rig, folder, arguments)
+    assert ended.code == 0, ended.output
+    return ended
+
+
+def end(rig: Rig, arguments: tuple[str, ...]) -> End:
+    """What there is once the controllers did their part."""
+    if arguments != UNINSTALL:
+        rig.wait("the plugin runs everywhere", rig.settled)
+    rig.wait("Volcano runs", rig.volcano_runs)
+    found = {path: _timeless(item) for path, item in rig.contents().items() if HISTORY not in path}
+    return End(found, {node: rig.kubelet.files(node) for node in NODES})
+
+
+def _timeless(item: Any) -> Any:
+    return json.loads(_MOMENT.sub("<moment>", json.dumps(item)))
+
+
+def chosen(writes: int) -> list[int]:
+    """The writes at which to kill."""
+    step = 1 if os.environ.get("VGPUCTL_SOAK") else 10
+    return sorted({1, writes, *range(1, writes, step)})
+
+
+def check(rig: Rig, wanted: End, arguments: tuple[str, ...], what: str) -> None:
+    found = end(rig, arguments)
+    told = contents.differences(wanted.contents, found.contents)
+    assert (told, found.files) == ([], wanted.files), what
+
+
+@pytest.mark.soak
+def test_the_same_end_wherever_it_is_killed(rig: Rig, tmp_path: Path) -> None:
+    writes, ends = {}, {}
+    for arguments in CYCLE:
+        writes[arguments] = whole(rig, tmp_path, arguments).writes
+        ends[arguments] = end(rig, arguments)
+    assert contents.differences(rig.start, ends[UNINSTALL].contents) == []
+    moments = {arguments: chosen(writes[arguments]) for arguments in CYCLE}
+    for number in range(max(map(len, moments.values()))):
+        for arguments in CYCLE:
+            if number < len(moments[arguments]):
+                moment = moments[arguments][number]
+                killed = run(rig, tmp_path, arguments, kill_at=moment)
+                assert killed.code == -signal.SIGKILL, killed.output
+                what = f"{arguments[0]} killed at write {moment} of {writes[arguments]}"
+            else:
+                what = f"{arguments[0]} after {what}"
+            ran = run(rig, tmp_path, arguments)
+            assert ran.code == 0, f"{what}: {ran.output}"
+            check(rig, ends[arguments], arguments, what)
