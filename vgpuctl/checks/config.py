@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from vgpuctl.checks import share
@@ -18,9 +17,6 @@ from vgpuctl.model.facts import Facts, Part
 from vgpuctl.model.finding import Finding
 from vgpuctl.model.pool import Text
 
-_GEOMETRIES = re.compile(r"^\s*deviceshare\.KnownGeometriesCM(Name|Namespace)\s*:\s*[\"']?([\w.-]+)", re.MULTILINE)
-_PLACE = (configmaps.PLUGIN_NAMESPACES[0], configmaps.DEVICE)
-"""Where the scheduler looks when its arguments name no other place."""
 
 
 def text_findings(facts: Facts, text: Text, kind: Kind) -> list[Finding]:
@@ -71,7 +67,7 @@ def place(facts: Facts, options: Options) -> Iterator[Result]:
     ]
     if not copies:
         raise Skip("there is no device configuration")
-    scheduler = scheduler_looks_at(facts)
+    scheduler = pool.scheduler_device_place(facts)
     if len(copies) > 1:
         same = copies[0].text == copies[1].text
         yield Result(
@@ -96,12 +92,6 @@ def place(facts: Facts, options: Options) -> Iterator[Result]:
             ),
             "set deviceshare.KnownGeometriesCMNamespace and …CMName to it, and restart the scheduler",
         )
-
-
-def scheduler_looks_at(facts: Facts) -> tuple[str, str]:
-    text = pool.scheduler_config(facts)
-    named = dict(_GEOMETRIES.findall(text.text)) if text else {}
-    return named.get("Namespace", _PLACE[0]), named.get("Name", _PLACE[1])
 
 
 def drift(facts: Facts, options: Options) -> Iterator[Result]:

@@ -8,7 +8,7 @@ import msgspec
 
 from vgpuctl.checks import share
 from vgpuctl.checks.check import Check, Evidence, Options, Result, Skip, Status, Where
-from vgpuctl.checks.config import CONTEXT, scheduler_looks_at, text_findings, text_results
+from vgpuctl.checks.config import CONTEXT, text_findings, text_results
 from vgpuctl.model import annotation, configmaps, pool
 from vgpuctl.model.config.kind import DEVICE, SCHEDULER
 from vgpuctl.model.document import read_yaml
@@ -55,7 +55,7 @@ def geometries(facts: Facts, options: Options) -> Iterator[Result]:
     scheduler = pool.scheduler_config(facts)
     if scheduler is None and pool.plugin_config(facts) is None:
         raise Skip("there is neither a scheduler configuration nor a device configuration")
-    space, name = scheduler_looks_at(facts)
+    space, name = pool.scheduler_device_place(facts)
     where = f"ConfigMap {space}/{name}"
     item = pool.configmap(facts, space, name)
     log = _complaint(facts)

@@ -74,3 +74,20 @@ PARTS = {
     Part.WEBHOOKS: (KINDS["ValidatingWebhookConfiguration"], KINDS["MutatingWebhookConfiguration"]),
 }
 """The parts of the facts that are objects, and of which kinds; the kinds of one part have one type."""
+
+_JOBS, _FLOW = "batch.volcano.sh/v1alpha1", "flow.volcano.sh/v1alpha1"
+TEMPLATES = (
+    KINDS["Deployment"],
+    KINDS["DaemonSet"],
+    Resource("StatefulSet", "statefulsets", dict, "apps/v1"),
+    Resource("ReplicaSet", "replicasets", dict, "apps/v1"),
+    Resource("Job", "jobs", dict, "batch/v1"),
+    Resource("CronJob", "cronjobs", dict, "batch/v1", owner="Kubernetes 1.21"),
+    Resource("CronJob", "cronjobs", dict, "batch/v1beta1", owner="a Kubernetes before 1.25"),
+    Resource("Job", "jobs", dict, _JOBS, owner="Volcano"),
+    Resource("CronJob", "cronjobs", dict, _JOBS, owner="Volcano"),
+    Resource("JobTemplate", "jobtemplates", dict, _FLOW, owner="Volcano"),
+)
+"""Kinds from which pods are made; read as they are, since templates stand at different places in them."""
+CAPS = (KINDS["ResourceQuota"], Resource("LimitRange", "limitranges", dict), KINDS["Queue"])
+"""Kinds that limit what pods may ask for."""

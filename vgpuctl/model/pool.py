@@ -5,6 +5,7 @@ Upstream's manifests name things; other installers (Helm, GitOps) rename them. S
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
@@ -19,6 +20,7 @@ from vgpuctl.model.resource import ResourceNames, What
 from vgpuctl.model.version_number import VersionNumber
 
 _GPU_LABELS = ("nvidia.com/gpu.present", "feature.node.kubernetes.io/pci-10de.present", "nvidia.com/gpu.product")
+_GEOMETRIES = re.compile(r"^\s*deviceshare\.KnownGeometriesCM(Name|Namespace)\s*:\s*[\"']?([\w.-]+)", re.MULTILINE)
 ENDED = ("Succeeded", "Failed")
 """Phases of pods that hold nothing any more."""
 
@@ -184,6 +186,18 @@ def plugin_config(facts: Facts) -> Text | None:
         if found:
             return found
     return None
+
+
+def scheduler_device_place(facts: Facts) -> tuple[str, str]:
+    """Namespace and name of the ConfigMap that the scheduler reads as device configuration. Raises Missing."""
+    text = scheduler_config(facts)
+    named = dict(_GEOMETRIES.findall(text.text)) if text else {}
+    return named.get("Namespace", configmaps.PLUGIN_NAMESPACES[0]), named.get("Name", configmaps.DEVICE)
+
+
+def scheduler_device_config(facts: Facts) -> Text | None:
+    """The device configuration that the scheduler reads. Raises Missing."""
+    return text_in(configmap(facts, *scheduler_device_place(facts)), configmaps.DEVICE_KEY)
 
 
 def node_config(facts: Facts) -> Text | None:

@@ -71,6 +71,8 @@ class View:
 
 VIEWS: dict[str, str] = {
     "Changes": "change",
+    "ConfigDiff": "config",
+    "ConfigExplanation": "config",
     "Quotas": "quota",
     "CheckExplanation": "doctor",
     "CheckList": "doctor",

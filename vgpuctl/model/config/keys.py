@@ -18,10 +18,10 @@ BOTH: Final = (PLUGIN, SCHEDULER)
 
 
 class Key(msgspec.Struct, frozen=True):
-    """name: in the device config, or where there is none in an entry of the node config. node: there. flag and variable:
-    of the plugin, by which it can be set too. readers: who acts by it; none for a dead key. zero: what counts where
-    nothing is stated. means: a value in words. stated: the device config's value counts. reloads: its reader takes a new
-    value without a restart."""
+    """name: in the device config, else in an entry of the node config. readers: who acts by it; none for a dead key.
+    zero: what counts where nothing is stated. means: a value in words. node: the key in an entry of the node config.
+    flag, variable: of the plugin, by which it can be set too. stated: the device config's value counts. reloads: its
+    reader takes a new value without a restart."""
 
     name: str
     readers: tuple[str, ...] = ()
@@ -40,12 +40,14 @@ class Key(msgspec.Struct, frozen=True):
 
 def _name(what: str) -> Callable[[Any], str]:
     return lambda value: (
-        f"pods ask for {what} as {value}" if value else f"{what} has no name: no pod is recognised, nothing is registered"
+        f"pods ask for {what} by this name"
+        if value
+        else f"{what} has no name: no pod is recognised, nothing is registered"
     )
 
 
 def _percentage(value: Any) -> str:
-    return f"pods ask for a percentage as {value}" if value else "percentages are not looked at"
+    return "pods may ask for memory in percent by this name" if value else "percentages are not looked at"
 
 
 def _split(value: Any) -> str:
@@ -103,7 +105,13 @@ DEVICE_KEYS: Final = (
     Key("deviceCoreScaling", (PLUGIN,), 0, _cores, "devicecorescaling", "device-cores-scaling"),
     Key("knownMigGeometries", BOTH, [], _geometries),
     Key(
-        "passDeviceSpecs", (PLUGIN,), False, _specs, flag="pass-device-specs", variable="PASS_DEVICE_SPECS", stated=False
+        "passDeviceSpecs",
+        (PLUGIN,),
+        False,
+        _specs,
+        flag="pass-device-specs",
+        variable="PASS_DEVICE_SPECS",
+        stated=False,
     ),
     msgspec.structs.replace(_dead("deviceMemoryScaling"), node="devicememoryscaling"),
     *(_dead(name) for name in DEAD if name not in ("deviceMemoryScaling", "passDeviceSpecs")),

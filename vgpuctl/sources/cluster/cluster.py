@@ -96,6 +96,16 @@ class Cluster:
             for raw in list_all(self.connection, resource, namespace, query, item=msgspec.Raw).items
         ]
 
+    def whole(self, resource: Resource) -> Reading[tuple[dict[str, Any], ...]]:
+        """Every object of a resource with all that is in it, its kind and apiVersion too; never raises."""
+
+        def read() -> Listed:
+            listed = list_all(self.connection, resource, item=msgspec.Raw)
+            head = {"kind": resource.kind, "apiVersion": resource.api_version}
+            return Listed([{**msgspec.json.decode(raw), **head} for raw in listed.items], "", listed.note)
+
+        return self._attempt(resource, read, "")
+
     def write(self, change: Change, *, dry_run: bool = False, force: bool = False) -> dict[str, Any]:
         """Carries out one change on the cluster; the object afterwards. Raises Problem, see `write`."""
         return write.carry_out(self.connection, change, dry_run=dry_run, force=force)
