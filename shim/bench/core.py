@@ -63,9 +63,9 @@ def plan() -> dict[str, Cell]:
     split("idle-force", (10, 20), 1000)
     split("idle-default", (10, 20), 1000, policy="default")
     for us in (20, 1000):
-        add(f"foreign/50/{us}", cells.foreign, us, 50)
+        add(f"foreign/dense/{us}/50", cells.foreign, us, 50)
         add(f"live/{us}", cells.live, us)
-        add(f"processes/2/{us}/50", cells.processes, us, 50, 2)
+        add(f"processes/dense/{us}/50", cells.processes, us, 50, 2)
     for kind, us in (
         ("streams:4", 1000),
         ("streams:4", 20),
@@ -82,7 +82,7 @@ def plan() -> dict[str, Cell]:
     add("cost/no-limit", cells.cost, NO_LIMIT, LAUNCHES)
     add("cost/limit", cells.cost, 90, LAUNCHES[:1], cpu=True)
     add("cost/two-containers", cells.cost, 90, LAUNCHES[:1], cpu=True, second=True)
-    add("memory-too/20/10", cells.memory_too, 20, 10)
+    add("memory-too/dense/20/10", cells.memory_too, 20, 10)
     for us in KERNELS:
         for limit in (20, 80, 50, 5, 95, 10):
             dense(us, limit)
