@@ -7,8 +7,9 @@
 #
 # A file is written under another name and renamed: who has the old one mapped keeps it whole, and nobody sees half of
 # the new one. The last word (the library's sha256, or why there is none) is the container's termination message too.
-# Kubernetes takes two dollar signs, and a variable's name in brackets after one, in a container's arguments for its own:
-# there are none here.
+#
+# In a container's arguments Kubernetes replaces a variable's name in brackets after a dollar sign, and makes one of two
+# dollar signs: there are none here.
 set -u
 umask 022
 export LC_ALL=C

@@ -60,3 +60,14 @@ def test_the_data_travels_with_the_wheel(installed: Path, arguments: tuple[str, 
     done = _run(installed, *arguments)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout
+
+
+def test_an_installation_can_be_made_from_the_wheel(installed: Path) -> None:
+    program = """
+from vgpuctl.model.install import libraries
+from vgpuctl.model.install.manifests import cleanup, manifests
+from vgpuctl.model.install.options import Options
+print(len(manifests(Options(), libraries.built())), len(cleanup(Options())))"""
+    command = [installed.with_name("python"), "-c", program]
+    done = subprocess.run(command, cwd=installed.parent, capture_output=True, text=True, check=True)
+    assert done.stdout == "8 1\n"
