@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from vgpuctl.model.install.manifests import images
-from vgpuctl.model.install.options import PLUGIN_IMAGE, Options, Toleration, decode
+from vgpuctl.model.install.options import PLUGIN_IMAGE, Options, Toleration
 from vgpuctl.model.problem import Exit, Problem
 
 DIGEST = "@sha256:" + "0a" * 32
@@ -102,30 +101,3 @@ def test_a_toleration_that_kubernetes_refuses_is_refused(toleration: dict[str, A
 )
 def test_another_registry_takes_the_place_of_the_images_own(image: str, registry: str, pulled: str) -> None:
     assert images(Options(image=image, registry=registry)) == [pulled]
-
-
-def test_options_come_back_as_they_were_stored() -> None:
-    options = Options(
-        namespace="gpu",
-        node_selector={"gpu": "on"},
-        tolerations=(Toleration(key="a", value="b"), Toleration(operator="Exists")),
-        monitoring="PodMonitor",
-    )
-    assert decode(msgspec.to_builtins(options), "a test") == options
-    assert decode({}, "a test") == Options()
-
-
-@pytest.mark.parametrize(
-    ("stored", "why"),
-    [
-        ({"hookPaht": "/a/b"}, "unknown field `hookPaht`"),
-        ({"shim": "mine"}, "$.shim"),
-        ({"tolerations": [{"sinceWhen": 3}]}, "$.tolerations[0]"),
-        ([], "Expected `object`"),
-    ],
-)
-def test_stored_options_that_are_none_say_what_is_wrong_and_where(stored: Any, why: str) -> None:
-    with pytest.raises(Problem) as refused:
-        decode(stored, "ConfigMap kube-system/x")
-    assert "ConfigMap kube-system/x" in refused.value.what
-    assert why in refused.value.why

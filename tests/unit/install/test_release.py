@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from vgpuctl.model.install import release
-from vgpuctl.model.install.options import Options
+from vgpuctl.model.install.options import Options, Toleration
 from vgpuctl.model.install.release import Backup, Former, Release
 from vgpuctl.model.problem import Problem
 
@@ -19,7 +19,13 @@ from vgpuctl.model.problem import Problem
         Release(
             phase="upgrading",
             version="9.9.9",
-            options=Options(namespace="gpu", shim="upstream", node_selector={"a": "b"}),
+            options=Options(
+                namespace="gpu",
+                shim="upstream",
+                node_selector={"a": "b"},
+                tolerations=(Toleration(key="a", value="b"), Toleration(operator="Exists")),
+                monitoring="PodMonitor",
+            ),
             backups=(
                 Backup(
                     api_version="v1",
@@ -52,6 +58,12 @@ def test_a_record_comes_back_as_it_was_written(record: Release) -> None:
         ({"release.json": '{"phase": "dreaming"}'}, "Invalid enum value 'dreaming'"),
         ({"release.json": '{"phase": "installed", "colour": "red"}'}, "unknown field `colour`"),
         ({"release.json": '{"phase": "installed", "options": {"hookPath": "usr"}}'}, "'usr' cannot be a hook path"),
+        (
+            {"release.json": '{"phase": "installed", "options": {"hookPaht": ""}}'},
+            "unknown field `hookPaht` - at `$.op",
+        ),
+        ({"release.json": '{"phase": "installed", "options": {"shim": "mine"}}'}, "at `$.options.shim`"),
+        ({"release.json": '{"phase": "installed", "options": {"tolerations": [{"key": 1}]}}'}, "tolerations[0].key"),
     ],
 )
 def test_what_is_no_record_is_refused(data: Any, why: str) -> None:

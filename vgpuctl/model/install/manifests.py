@@ -64,7 +64,7 @@ def cleanup(options: Options) -> list[Object]:
     put(options.namespace, item, "metadata", "namespace")
     _pod(item, options)
     put(f"/parent/{folder}", item, *_POD, "initContainers", "remove", "env", "HOOK_PATH", "value")
-    put(parent or "/", item, *_POD, "volumes", "parent", "hostPath", "path")
+    put(parent, item, *_POD, "volumes", "parent", "hostPath", "path")
     return [_labelled(item)]
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final, Literal
-
-import msgspec
+from typing import Final, Literal
 
 from vgpuctl.model import configmaps
 from vgpuctl.model.install import image
@@ -92,16 +90,6 @@ class Options(Item, frozen=True, kw_only=True, forbid_unknown_fields=True):
     @property
     def _labels(self) -> dict[str, str]:
         return {**self.node_selector, **self.monitoring_labels}
-
-
-def decode(value: Any, where: str) -> Options:
-    """Options as they were stored. where: names the place in the Problem that anything else raises."""
-    try:
-        return msgspec.convert(value, Options)
-    except msgspec.ValidationError as error:
-        why = str(error)
-    remedy = "use the vgpuctl that wrote it, or a newer one" if "unknown field" in why else ""
-    raise Problem(f"the options in {where} cannot be used", why, remedy, Exit.FINDINGS)
 
 
 def _given(value: str) -> tuple[str, ...]:
