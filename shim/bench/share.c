@@ -1,4 +1,5 @@
-/* The share of a card that a program gets, by kernels of fixed work that stamp their own start and end.
+/* The share of a card that a program gets, by kernels of fixed work that stamp their own start and end. On a
+   simulated card the number of iterations is the kernel's time in ns.
 
      share [--iterations N --period NS] [--at NS] CELL...
      share [--fill MIB] --follow
@@ -17,9 +18,8 @@
      windows FROM NS COUNT   the busy share of windows of the last run, FROM in CLOCK_MONOTONIC
    --fill: takes so much memory first, or as much as it gets.
 
-   One line of JSON for each cell. cpu is the processor time of the process over wall time while it launches. On a simulated
-   card, which runs no kernels, launches stand for stamps, the first parameter of the kernel is its time, and `time` is not
-   known. */
+   One line of JSON for each cell: share is of the kernels that the program finishes without a limit, time of the time that
+   it keeps the card busy then, cpu the processor time of the process over wall time while it launches. */
 #include "gpu.h"
 
 #include <fcntl.h>
@@ -33,14 +33,16 @@ static const uint64_t window = 100000000, warm_up = 500000000; /* ns */
 
 static const char kernel_text[] =
     ".version 6.0\n.target sm_70\n.address_size 64\n"
-    ".visible .entry work_ns(.param .u64 count, .param .u64 stamps)\n{\n"
+    ".visible .entry work_log_ns(.param .u64 count, .param .u64 stamps, .param .u64 ended)\n{\n"
     ".reg .pred %p, %q;\n.reg .u64 %n, %start, %end, %at, %slot;\n.reg .u32 %x, %y;\n.reg .f32 %a, %b, %c;\n"
     "mov.u64 %start, %globaltimer;\nld.param.u64 %n, [count];\nld.param.u64 %at, [stamps];\ncvta.to.global.u64 %at, %at;\n"
     "mov.f32 %a, 0f3F800001;\nmov.f32 %b, 0f3F7FFFFF;\nmov.f32 %c, 0f33000000;\n"
     "again:\nfma.rn.f32 %a, %a, %b, %c;\nfma.rn.f32 %a, %a, %b, %c;\nfma.rn.f32 %a, %a, %b, %c;\nfma.rn.f32 %a, %a, %b, %c;\n"
     "sub.u64 %n, %n, 1;\nsetp.ne.u64 %p, %n, 0;\n@%p bra again;\n"
     "setp.eq.f32 %q, %a, 0f7F7FFFFF;\n@%q st.global.f32 [%at], %a;\n"
-    "mov.u32 %x, %tid.x;\nmov.u32 %y, %ctaid.x;\nor.b32 %x, %x, %y;\nsetp.ne.u32 %p, %x, 0;\n@%p bra done;\n"
+    "mov.u32 %x, %tid.x;\nsetp.ne.u32 %p, %x, 0;\n@%p bra done;\n"
+    "ld.param.u64 %slot, [ended];\ncvta.to.global.u64 %slot, %slot;\nmov.u32 %x, %nctaid.x;\nsub.u32 %x, %x, 1;\n"
+    "atom.global.inc.u32 %y, [%slot], %x;\nsetp.ne.u32 %p, %x, %y;\n@%p bra done;\n" /* the last block stamps */
     "mov.u64 %end, %globaltimer;\natom.global.add.u64 %slot, [%at], 1;\nsetp.ge.u64 %q, %slot, 2097151;\n@%q bra done;\n"
     "shl.b64 %slot, %slot, 4;\nadd.u64 %at, %at, %slot;\nst.global.u64 [%at+16], %start;\nst.global.u64 [%at+24], %end;\n"
     "done:\nret;\n}\n";
@@ -65,14 +67,14 @@ struct figures {
 };
 
 static void *function, *streams[MAX_STREAMS];
-static address_t stamps;
+static address_t stamps, ended; /* ended: by stream, blocks of its kernel that are done */
 static struct stamp *copied;
 static uint64_t copied_count;
 static int64_t clock_lead; /* of the card's clock before CLOCK_MONOTONIC, ns */
 static uint64_t given_iterations, start_at;
 static double given_period;
 static volatile uint64_t *limits;
-static bool real;
+static bool simulated;
 static double latencies[MAX_LATENCIES];
 static int latency_count;
 
@@ -109,18 +111,19 @@ static void set_limit(unsigned percent) {
   if (limits && !given_iterations) limits[0] = percent;
 }
 
-static void put(void *stream, uint64_t iterations, unsigned blocks) {
-  void *parameters[] = {&iterations, &stamps};
-  check(launch(function, blocks, 1, 1, THREADS, 1, 1, 0, stream, parameters, NULL), "cuLaunchKernel");
+static void put(int stream, uint64_t iterations, unsigned blocks) {
+  address_t own = ended + 4 * (address_t)stream;
+  void *parameters[] = {&iterations, &stamps, &own};
+  check(launch(function, blocks, 1, 1, THREADS, 1, 1, 0, streams[stream], parameters, NULL), "cuLaunchKernel");
 }
 
-static void put_cooperative(void *stream, uint64_t iterations, unsigned blocks) {
-  void *parameters[] = {&iterations, &stamps};
-  check(launch_cooperative(function, blocks, 1, 1, THREADS, 1, 1, 0, stream, parameters), "cuLaunchCooperativeKernel");
+static void put_cooperative(uint64_t iterations, unsigned blocks) {
+  void *parameters[] = {&iterations, &stamps, &ended};
+  check(launch_cooperative(function, blocks, 1, 1, THREADS, 1, 1, 0, streams[0], parameters), "cuLaunchCooperativeKernel");
 }
 
-static void put_dependent(void *stream, uint64_t iterations, unsigned blocks) {
-  void *parameters[] = {&iterations, &stamps};
+static void put_dependent(uint64_t iterations, unsigned blocks) {
+  void *parameters[] = {&iterations, &stamps, &ended};
   struct {
     int id, pad, allowed, rest[15];
   } attribute = {.id = 6, .allowed = 1};
@@ -128,14 +131,14 @@ static void put_dependent(void *stream, uint64_t iterations, unsigned blocks) {
     unsigned grid[3], block[3], shared;
     void *stream, *attributes;
     unsigned count;
-  } config = {{blocks, 1, 1}, {THREADS, 1, 1}, 0, stream, &attribute, 1};
+  } config = {{blocks, 1, 1}, {THREADS, 1, 1}, 0, streams[0], &attribute, 1};
   check(launch_ex(&config, function, parameters, NULL), "cuLaunchKernelEx");
 }
 
 static void *make_graph(uint64_t iterations, unsigned blocks, int nodes) {
   void *graph, *exec;
   check(CU(int, cuStreamBeginCapture_v2, void *, int)(streams[0], 2), "cuStreamBeginCapture");
-  for (int i = 0; i < nodes; i++) put(streams[0], iterations, blocks);
+  for (int i = 0; i < nodes; i++) put(0, iterations, blocks);
   check(CU(int, cuStreamEndCapture, void *, void **)(streams[0], &graph), "cuStreamEndCapture");
   check(CU(int, cuGraphInstantiateWithFlags, void **, void *, unsigned long long)(&exec, graph, 0), "cuGraphInstantiate");
   return exec;
@@ -155,11 +158,12 @@ static uint64_t collect(void) {
   return count;
 }
 
-static struct figures from_stamps(uint64_t count, uint64_t skip) {
+/* Counts from one launch's end to another's; per: kernels of a launch. */
+static struct figures from_stamps(uint64_t count, uint64_t skip, uint64_t per) {
   struct figures figures = {.cv = -1};
-  uint64_t first = 0;
-  while (first < count && copied[first].end < copied[0].end + skip) first++;
-  if (count - first < 3) return figures;
+  uint64_t first = per - 1;
+  while (first < count && copied[first].end < copied[0].end + skip) first += per;
+  if (first + 3 > count) return figures;
   static double windows[MAX_WINDOWS];
   memset(windows, 0, sizeof windows);
   uint64_t from = copied[first].end, to = copied[count - 1].end, reached = from;
@@ -195,8 +199,7 @@ static uint64_t processor_ns(void) {
 /* By one kernel on the idle card: good to some 10 us. */
 static void compare_clocks(void) {
   uint64_t zero = 0;
-  if (!real) return;
-  put(streams[0], 1, 1);
+  put(0, 1, 1);
   synchronize();
   uint64_t now = now_ns();
   if (collect()) clock_lead = (int64_t)copied[0].end - (int64_t)now;
@@ -205,8 +208,8 @@ static void compare_clocks(void) {
 
 /* Looking at a simulated clock again and again is slow. */
 static void work_on_host(uint64_t ns) {
-  if (!real) usleep((useconds_t)(ns / 1000));
-  for (uint64_t until = now_ns() + ns; real && now_ns() < until;) {}
+  if (simulated) usleep((useconds_t)(ns / 1000));
+  for (uint64_t until = now_ns() + ns; !simulated && now_ns() < until;) {}
 }
 
 static struct figures run(const struct cell *cell, uint64_t iterations, double seconds, uint64_t skip) {
@@ -217,42 +220,34 @@ static struct figures run(const struct cell *cell, uint64_t iterations, double s
   synchronize();
   compare_clocks();
   uint64_t processor = processor_ns();
-  uint64_t begin = now_ns(), warm = begin + (real ? 0 : skip), end = warm + (uint64_t)(seconds * 1e9) + (real ? skip : 0);
-  uint64_t began = begin;
+  uint64_t began = now_ns(), end = began + skip + (uint64_t)(seconds * 1e9);
   latency_count = 0;
-  for (uint64_t now = begin; now < end && (launched + 1) * per < MAX_STAMPS; launched++) {
-    void *stream = streams[cell->streams > 1 ? launched % (uint64_t)cell->streams : 0];
+  for (uint64_t now = began; now < end && (launched + 1) * per < MAX_STAMPS; launched++) {
+    int place = (int)(launched % (uint64_t)cell->streams);
+    void *stream = streams[place];
     if (exec)
       check(launch_graph(exec, stream), "cuGraphLaunch");
     else if (strcmp(cell->kind, "coop") == 0)
-      put_cooperative(stream, iterations, cell->blocks);
+      put_cooperative(iterations, cell->blocks);
     else if (strcmp(cell->kind, "pdl") == 0)
-      put_dependent(stream, iterations, cell->blocks);
+      put_dependent(iterations, cell->blocks);
     else
-      put(stream, iterations, cell->blocks);
+      put(place, iterations, cell->blocks);
     if (sync || light)
       stream_synchronize(stream);
     else
       bound_flight(launched, stream, cell->microseconds * (double)per);
-    if (light && now >= begin + skip && latency_count < MAX_LATENCIES) latencies[latency_count++] = (double)(now_ns() - now) / 1e6;
+    if (light && now >= began + skip && latency_count < MAX_LATENCIES) latencies[latency_count++] = (double)(now_ns() - now) / 1e6;
     if (light) usleep(10000);
     if (cell->host_us) work_on_host((uint64_t)cell->host_us * 1000);
     now = now_ns();
-    if (warm > begin && now >= warm) { /* simulated: count from here */
-      synchronize();
-      end += now_ns() - now;
-      begin = began = warm = now = now_ns();
-      processor = processor_ns();
-      launched = (uint64_t)-1;
-    }
   }
   double cpu = (double)(processor_ns() - processor) / (double)(now_ns() - began);
   synchronize();
   uint64_t ended = now_ns();
   copied_count = collect();
   if (exec) CU(int, cuGraphExecDestroy, void *)(exec);
-  struct figures figures = {.kernels = launched * per, .span = ended - begin, .cv = -1};
-  if (copied_count) figures = from_stamps(copied_count, skip);
+  struct figures figures = from_stamps(copied_count, skip, per);
   figures.cpu = cpu;
   figures.began = began;
   figures.ended = ended;
@@ -266,7 +261,7 @@ static struct figures run_job(const struct cell *cell, uint64_t iterations, doub
   if (each < 1) each = 1;
   uint64_t began = now_ns();
   for (int round = 0; round < rounds; round++) {
-    for (int i = 0; i < each; i++) put(streams[0], iterations, cell->blocks);
+    for (int i = 0; i < each; i++) put(0, iterations, cell->blocks);
     check(synchronize(), "cuCtxSynchronize");
     if (round + 1 < rounds) usleep((useconds_t)cell->idle_ms * 1000);
   }
@@ -287,7 +282,6 @@ static double period(const struct cell *cell, uint64_t iterations, double *busy)
 }
 
 static uint64_t calibrate(double microseconds) {
-  if (!real) return (uint64_t)(microseconds * 1e3);
   double length = microseconds < 1000 ? microseconds : 1000;
   struct cell cell = {.kind = "dense", .microseconds = length, .streams = 1, .blocks = 132};
   double rate = 100; /* iterations per us */
@@ -390,7 +384,7 @@ static int follow(void) {
   unsigned long long a, b;
   unsigned n;
   struct cell cell;
-  printf("{\"simulated\": %s}\n", real ? "false" : "true");
+  printf("{\"simulated\": %s}\n", simulated ? "true" : "false");
   for (fflush(stdout); fgets(line, sizeof line, stdin); fflush(stdout)) {
     if (sscanf(line, "calibrate %127s", text) == 1 && parse(text, &cell)) {
       if (limits) limits[0] = 100;
@@ -429,8 +423,10 @@ int main(int count, char **words) {
   }
   start_device(0);
   check(CU(int, cuModuleLoadData, void **, const void *)(&module, kernel_text), "cuModuleLoadData");
-  check(CU(int, cuModuleGetFunction, void **, void *, const char *)(&function, module, "work_ns"), "cuModuleGetFunction");
+  check(CU(int, cuModuleGetFunction, void **, void *, const char *)(&function, module, "work_log_ns"), "cuModuleGetFunction");
   check(CU(int, cuMemAlloc_v2, address_t *, size_t)(&stamps, (size_t)MAX_STAMPS * sizeof *copied + 16), "cuMemAlloc");
+  check(CU(int, cuMemAlloc_v2, address_t *, size_t)(&ended, 4 * MAX_STREAMS), "cuMemAlloc");
+  check(CU(int, cuMemsetD32_v2, address_t, unsigned, size_t)(ended, 0, MAX_STREAMS), "cuMemsetD32");
   for (int s = 0; s < MAX_STREAMS; s++) check(CU(int, cuStreamCreate, void **, unsigned)(&streams[s], 1), "cuStreamCreate");
   copied = malloc((size_t)MAX_STAMPS * sizeof *copied);
   launch = (int (*)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **))driver("cuLaunchKernel");
@@ -443,9 +439,9 @@ int main(int count, char **words) {
   query = (int (*)(void *))driver("cuEventQuery");
   uint64_t zero = 0;
   check(CU(int, cuMemcpyHtoD_v2, address_t, const void *, size_t)(stamps, &zero, sizeof zero), "cuMemcpyHtoD");
-  put(streams[0], 1000, 1);
+  put(0, 1000, 1);
   check(synchronize(), "cuCtxSynchronize");
-  real = collect() > 0;
+  simulated = collect() && copied[0].end - copied[0].start == 1000;
   open_limits();
   if (fill_mib) fill(fill_mib);
   if (led) return follow();

@@ -136,6 +136,9 @@ struct launch_config {
 };
 _Static_assert(sizeof(struct launch_config) == 56, "CUlaunchConfig");
 
+struct launch_attr { int id, pad, value[16]; };
+_Static_assert(sizeof(struct launch_attr) == 72, "CUlaunchAttribute");
+
 struct launch_params {
 	CUfunction function;
 	unsigned grid[3], block[3], shared;

@@ -61,10 +61,11 @@ struct block *block_new(enum block_kind kind, size_t size, int device) {
 	b->kind = kind;
 	b->size = size;
 	b->mapped = pages(size);
+	b->kept = size < KEPT ? size : KEPT;
 	b->device = device;
 	b->id = ++process.next_id;
 	char *p = reserve(b->mapped, whole ? PROT_READ | PROT_WRITE : PROT_NONE);
-	if (!p || (!whole && kind != B_RESERVED && mprotect(p, pages(size < KEPT ? size : KEPT), PROT_READ | PROT_WRITE))) {
+	if (!p || (!whole && kind != B_RESERVED && mprotect(p, pages(b->kept), PROT_READ | PROT_WRITE))) {
 		free(b);
 		return NULL;
 	}
@@ -116,13 +117,16 @@ void blocks_end_of(struct context *c) {
 	free(l.blocks);
 }
 
+void block_keep(struct block *b) {
+	if (b->kept < b->size && !mprotect((void *)(uintptr_t)b->base, b->mapped, PROT_READ | PROT_WRITE))
+		b->kept = b->size;
+}
+
 size_t data_at(CUdeviceptr p, size_t bytes) {
 	const struct block *b = block_find(p);
 	if (!b || b->kind == B_RESERVED)
 		return 0;
-	size_t offset = p - b->base, end = b->kind == B_MANAGED || b->kind == B_HOST || b->kind == B_REGISTERED ? b->size
-	                                   : b->size < KEPT                                                     ? b->size
-	                                                                                                        : KEPT;
+	size_t offset = p - b->base, end = b->kind == B_MANAGED || b->kind == B_HOST || b->kind == B_REGISTERED ? b->size : b->kept;
 	if (offset >= end)
 		return 0;
 	return bytes < end - offset ? bytes : end - offset;

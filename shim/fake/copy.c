@@ -45,10 +45,10 @@ static CUresult start(CUstream stream, enum node_type type, uint64_t ns, struct 
 	if ((r = stream_get(stream, s)) || (r = stream_ready(*s)))
 		return r;
 	if (!(*s)->capture)
-		return ns ? stream_work(*s, ns) : OK;
+		return ns ? stream_work(*s, &(struct work){.ns = ns}) : OK;
 	struct node *n = capture_node(*s, type, &r);
 	if (n)
-		n->ns = ns;
+		n->work.ns = ns;
 	return r;
 }
 

@@ -17,6 +17,13 @@ enum kind { K_CONTEXT = 0x63747831, K_STREAM, K_EVENT, K_MODULE, K_FUNCTION, K_L
 
 struct head { enum kind kind; };
 
+struct work { /* of a stream; blocks 0: not a kernel */
+	uint64_t ns;
+	unsigned blocks, threads; /* threads of each block */
+	bool early;               /* it may begin while what comes before it ends */
+	CUdeviceptr log;          /* where it notes its start and end; 0 nowhere */
+};
+
 struct device {
 	int card, slice; /* slice: index of the MIG device, -1: the whole card */
 	struct context *primary;
@@ -24,6 +31,10 @@ struct device {
 	struct pool *default_pool, *current_pool;
 	uint64_t graph_used, graph_used_high, graph_reserved, graph_reserved_high;
 	uint64_t launched, launch_position[LAUNCH_DEPTH];
+	struct place { uint64_t start, end; struct work work; } *places; /* kernels that run or wait */
+	size_t place_count, place_room;
+	uint64_t tail; /* the end of all work */
+	const struct context *last_context;
 };
 
 struct context {
@@ -49,20 +60,21 @@ struct stream {
 	bool own; /* a thread's default stream */
 	unsigned long long id;
 	uint64_t tail;      /* position of the last work */
+	bool after_kernel;  /* which was a kernel */
 	uint64_t host_tail; /* number of the last host function */
 	struct capture *capture;
 	struct node **joins; /* capture: what the next node depends on */
 	size_t join_count;
 };
 
-struct function { struct head head; struct module *module; char name[128]; bool timed; struct function *next; };
+struct function { struct head head; struct module *module; char name[128]; bool timed, logs; struct function *next; };
 struct module { struct head head; struct context *context; struct function *functions; uint64_t bytes; bool named; char *text; struct module *next; };
 
 enum block_kind { B_LINEAR, B_MANAGED, B_POOL, B_GRAPH, B_HOST, B_REGISTERED, B_IPC, B_EXTERNAL, B_VMM, B_RESERVED, B_GLOBAL, B_ARRAY };
 
 struct block { /* a range of addresses */
 	CUdeviceptr base;
-	size_t size, mapped; /* asked for; of address space */
+	size_t size, mapped, kept; /* asked for; of address space; from the start on, bytes that hold data */
 	enum block_kind kind;
 	int device;             /* -1: host */
 	struct context *context;
@@ -123,13 +135,23 @@ CUresult pool_free(struct block *b);
 CUresult graph_memory_free(struct block *b);
 /* The part of a range that holds data: how many bytes from p on may be touched. */
 size_t data_at(CUdeviceptr p, size_t bytes);
+/* From now on all of it holds data. */
+void block_keep(struct block *b);
 
 /* The stream behind a handle, NULL and the special ones too, for the current context. */
 CUresult stream_get(CUstream handle, struct stream **out);
 CUresult stream_ready(struct stream *s);        /* may this stream be used now, given captures elsewhere? */
 uint64_t stream_tail(const struct stream *s);
 void streams_end(struct context *c);
-CUresult stream_work(struct stream *s, uint64_t ns);
+CUresult stream_work(struct stream *s, const struct work *work);
+/* The same for work that comes in several pieces: wait until a launch is possible; add each piece; end the launch. */
+CUresult stream_launch(struct stream *s);
+void stream_add(struct stream *s, const struct work *work);
+void stream_launched(struct stream *s);
+/* Where a stream's next work ends on its card: see schedule.c. */
+uint64_t schedule(struct stream *s, const struct work *work);
+/* Kernels that are done note their times. */
+void schedule_done(int device);
 CUresult wait_position(int device, uint64_t position, uint64_t host);
 CUresult host_call(struct stream *s, CUhostFn fn, CUstreamCallback callback, void *data);
 bool host_done(uint64_t number);
@@ -140,6 +162,7 @@ void pools_end(int device);
 bool capture_forbids(void);
 void capture_break(struct stream *s, CUresult why);
 
-CUresult kernel_time(const struct function *f, const unsigned grid[3], void **params, void **extra, int device, uint64_t *ns);
+CUresult kernel_work(const struct function *f, const unsigned grid[3], const unsigned block[3], void **params, void **extra, int device,
+                     struct work *out);
 
 #endif

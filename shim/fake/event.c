@@ -53,18 +53,26 @@ CUresult cuEventRecord(CUevent e, CUstream stream) {
 		return leave(ERR_HANDLE);
 	if (s->capture)
 		return leave(capture_record(s, e));
+	if (e->timing && clock_is_virtual()) {
+		pthread_mutex_unlock(&process.lock);
+		clock_spend(RECORD_NS);
+		pthread_mutex_lock(&process.lock);
+		if (!is_kind(e, K_EVENT) || !is_kind(s, K_STREAM))
+			return leave(ERR_DESTROYED);
+	}
 	int card = device_of(s->context)->card;
 	bool costs = e->timing && clock_is_virtual() && !timeline_done(process.shared, card, process.slot, stream_tail(s));
-	if (costs)
-		s->tail = timeline_submit(process.shared, card, process.slot, TIMED_BEFORE_NS);
 	e->recorded = true;
 	e->capture = NULL;
-	e->position = stream_tail(s);
+	e->position = stream_tail(s) + (costs ? TIMED_BEFORE_NS : 0);
 	e->host = s->host_tail;
 	e->at = clock_now();
 	e->finished = 0;
-	if (costs)
-		s->tail = timeline_submit(process.shared, card, process.slot, TIMED_AFTER_NS);
+	s->after_kernel = s->after_kernel && !costs;
+	if (costs) {
+		s->tail = e->position + TIMED_AFTER_NS;
+		timeline_submit(process.shared, card, process.slot, s->tail);
+	}
 	return leave(OK);
 }
 
@@ -142,7 +150,6 @@ CUresult cuEventElapsedTime(float *out, CUevent from, CUevent to) {
 
 CUresult cuEventElapsedTime_v2(float *out, CUevent from, CUevent to) { return cuEventElapsedTime(out, from, to); }
 
-/* Work of a process runs in the order of its launches, so what the event waits for comes first anyway. */
 CUresult cuStreamWaitEvent(CUstream stream, CUevent e, unsigned flags) {
 	CUresult r = enter(ANY);
 	struct stream *s;

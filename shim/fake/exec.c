@@ -95,7 +95,7 @@ static CUresult instantiate(CUgraphExec *out, CUgraph g, unsigned long long flag
 		if (m->type == N_ALLOC)
 			graph_address_keep(m->alloc.pointer);
 		for (struct node *k = n->child ? n->child->nodes : NULL; k; k = k->next)
-			m->ns += k->ns;
+			m->work.ns += k->work.ns;
 	}
 	e->graph = made;
 	e->source = g;
@@ -189,7 +189,7 @@ static CUresult record_child(struct stream *s, const struct exec *e) {
 	CUresult r;
 	struct node *n = capture_node(s, N_GRAPH, &r);
 	for (struct node *k = n ? e->graph->nodes : NULL; k; k = k->next)
-		n->ns += k->ns;
+		n->work.ns += k->work.ns;
 	return r;
 }
 
@@ -206,18 +206,17 @@ CUresult cuGraphLaunch(CUgraphExec e, CUstream stream) {
 		return leave(record_child(s, e));
 	if ((r = take_memory(e)))
 		return leave(r);
-	uint64_t ns = 0;
+	if ((r = stream_launch(s)))
+		return leave(r);
 	for (struct node *n = e->graph->nodes; n && !r; n = n->next) {
-		if (!n->disabled)
-			ns += n->ns;
-		if (n->type == N_HOST) { /* the kernels so far come first */
-			r = stream_work(s, ns);
-			ns = 0;
-			if (!r)
-				r = host_call(s, n->fn, NULL, n->data);
+		if (n->work.ns && !n->disabled) {
+			struct work work = n->work;
+			work.early = true; /* the gap between two nodes is short */
+			stream_add(s, &work);
+		}
+		if (n->type == N_HOST) {
+			r = host_call(s, n->fn, NULL, n->data);
 		} else if (n->type == N_EVENT_RECORD && is_kind(n->event, K_EVENT)) {
-			r = stream_work(s, ns);
-			ns = 0;
 			n->event->recorded = true;
 			n->event->capture = NULL;
 			n->event->position = s->tail;
@@ -226,7 +225,8 @@ CUresult cuGraphLaunch(CUgraphExec e, CUstream stream) {
 			n->event->finished = 0;
 		}
 	}
-	return leave(r ? r : stream_work(s, ns));
+	stream_launched(s);
+	return leave(r);
 }
 
 CUresult cuGraphUpload(CUgraphExec e, CUstream stream) {
@@ -252,7 +252,7 @@ static CUresult update(CUgraphExec e, CUgraph g) {
 	if (n || m)
 		return leave(ERR_UPDATE);
 	for (n = e->graph->nodes, m = g->nodes; n; n = n->next, m = m->next) {
-		n->ns = m->ns;
+		n->work = m->work;
 		n->kernel = m->kernel;
 		n->fn = m->fn;
 		n->data = m->data;
@@ -287,7 +287,7 @@ static CUresult set_params(CUgraphExec e, CUgraphNode of, const struct kernel_pa
 		return leave(ERR_VALUE);
 	for (struct node *n = e->graph->nodes; n; n = n->next)
 		if (n->copy_of == of && n->type == N_KERNEL && is_kind(p->function, K_FUNCTION))
-			return leave(kernel_time(p->function, p->grid, p->params, p->extra, context_current()->device, &n->ns));
+			return leave(kernel_work(p->function, p->grid, p->block, p->params, p->extra, context_current()->device, &n->work));
 	return leave(ERR_VALUE);
 }
 

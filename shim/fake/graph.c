@@ -127,7 +127,7 @@ static CUresult set_kernel(struct node *n, const struct kernel_params *p, bool l
 	memcpy(n->kernel.block, p->block, sizeof n->kernel.block);
 	n->kernel.shared = p->shared;
 	n->kernel.function = f;
-	return kernel_time(f, p->grid, p->params, p->extra, c->device, &n->ns);
+	return kernel_work(f, p->grid, p->block, p->params, p->extra, c->device, &n->work);
 }
 
 static CUresult drop_last(struct graph *g, CUresult why) {

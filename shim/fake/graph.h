@@ -13,7 +13,7 @@ struct node {
 	struct node *next;
 	enum node_type type;
 	bool disabled;
-	uint64_t ns;                    /* kernel time */
+	struct work work;               /* what it takes of the card */
 	struct kernel_params kernel;    /* N_KERNEL, without its argument arrays */
 	CUhostFn fn;                    /* N_HOST */
 	void *data;

@@ -1,6 +1,8 @@
 /* Launches. How long a kernel takes:
  *
  * - a kernel whose name ends in _ns: what its first parameter says, an unsigned 64-bit number of nanoseconds;
+ * - one whose name ends in _log_ns also appends its start and end (ns of CLOCK_MONOTONIC) to the log that its second parameter points
+ *   to: a count (u64), eight bytes of nothing, pairs of u64;
  * - any other: VGPUCTL_FAKE_KERNEL_NS (5000) per wave, a wave being two blocks on every SM. */
 #include "driver.h"
 
@@ -18,10 +20,12 @@ static uint64_t wave_ns(void) {
 	return ns;
 }
 
-CUresult kernel_time(const struct function *f, const unsigned grid[3], void **params, void **extra, int device, uint64_t *ns) {
+CUresult kernel_work(const struct function *f, const unsigned grid[3], const unsigned block[3], void **params, void **extra, int device,
+                     struct work *out) {
 	uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2], wave = 2 * (uint64_t)card_of(device)->sms;
+	*out = (struct work){.blocks = blocks < UINT32_MAX ? (unsigned)blocks : UINT32_MAX, .threads = block[0] * block[1] * block[2]};
 	if (!f->timed) {
-		*ns = (blocks + wave - 1) / wave * wave_ns();
+		out->ns = (blocks + wave - 1) / wave * wave_ns();
 		return OK;
 	}
 	const void *first = params ? params[0] : NULL;
@@ -30,7 +34,9 @@ CUresult kernel_time(const struct function *f, const unsigned grid[3], void **pa
 			first = extra[i + 1];
 	if (!first)
 		return ERR_VALUE;
-	memcpy(ns, first, sizeof *ns);
+	memcpy(&out->ns, first, sizeof out->ns);
+	if (f->logs && params)
+		memcpy(&out->log, params[1], sizeof out->log);
 	return OK;
 }
 
@@ -42,9 +48,9 @@ static bool usable(const unsigned grid[3], const unsigned block[3]) {
 }
 
 static CUresult launch(CUfunction f, const unsigned grid[3], const unsigned block[3], unsigned shared, CUstream stream, void **params,
-                       void **extra) {
+                       void **extra, bool early) {
 	struct stream *s;
-	uint64_t ns;
+	struct work work;
 	CUresult r;
 	if (!is_kind(f, K_FUNCTION))
 		return ERR_HANDLE;
@@ -54,13 +60,14 @@ static CUresult launch(CUfunction f, const unsigned grid[3], const unsigned bloc
 		return r;
 	if (s->context != context_current() && stream)
 		return ERR_HANDLE;
-	if ((r = kernel_time(f, grid, params, extra, s->context->device, &ns)))
+	if ((r = kernel_work(f, grid, block, params, extra, s->context->device, &work)))
 		return r;
+	work.early = early;
 	if (!s->capture)
-		return stream_work(s, ns);
+		return stream_work(s, &work);
 	struct node *n = capture_node(s, N_KERNEL, &r);
 	if (n) {
-		n->ns = ns;
+		n->work = work;
 		n->kernel = (struct kernel_params){.function = f, .grid = {grid[0], grid[1], grid[2]},
 		                                   .block = {block[0], block[1], block[2]}, .shared = shared};
 	}
@@ -72,14 +79,23 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
 	CUresult r = enter(CONTEXT);
 	if (r)
 		return r;
-	return leave(launch(f, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz}, shared, stream, params, extra));
+	return leave(launch(f, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz}, shared, stream, params, extra, false));
+}
+
+/* Programmatic dependent launch. */
+static bool is_early(const struct launch_config *c) {
+	const struct launch_attr *a = c->attrs;
+	for (unsigned i = 0; a && i < c->num_attrs; i++)
+		if (a[i].id == 6 && a[i].value[0])
+			return true;
+	return false;
 }
 
 CUresult cuLaunchKernelEx(const struct launch_config *c, CUfunction f, void **params, void **extra) {
 	CUresult r = enter(CONTEXT);
 	if (r)
 		return r;
-	return leave(c ? launch(f, c->grid, c->block, c->shared, c->stream, params, extra) : ERR_VALUE);
+	return leave(c ? launch(f, c->grid, c->block, c->shared, c->stream, params, extra, is_early(c)) : ERR_VALUE);
 }
 
 CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
@@ -89,7 +105,7 @@ CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsig
 		return r;
 	if ((uint64_t)gx * gy * gz > 32 * (uint64_t)card_of(context_current()->device)->sms)
 		return leave(ERR_COOPERATIVE);
-	return leave(launch(f, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz}, shared, stream, params, NULL));
+	return leave(launch(f, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz}, shared, stream, params, NULL, false));
 }
 
 CUresult cuLaunchCooperativeKernelMultiDevice(struct launch_params *list, unsigned count, unsigned flags) {
@@ -100,7 +116,7 @@ CUresult cuLaunchCooperativeKernelMultiDevice(struct launch_params *list, unsign
 	if (!list || !count)
 		return leave(ERR_VALUE);
 	for (unsigned i = 0; i < count && !r; i++)
-		r = launch(list[i].function, list[i].grid, list[i].block, list[i].shared, list[i].stream, list[i].params, NULL);
+		r = launch(list[i].function, list[i].grid, list[i].block, list[i].shared, list[i].stream, list[i].params, NULL, false);
 	return leave(r);
 }
 

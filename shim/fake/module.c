@@ -125,6 +125,7 @@ static CUresult get_function(struct module *m, const char *name, struct function
 	size_t n = strlen(name);
 	strcpy(f->name, name);
 	f->timed = n > 3 && !strcmp(name + n - 3, "_ns");
+	f->logs = n > 7 && !strcmp(name + n - 7, "_log_ns");
 	f->module = m;
 	f->next = m->functions;
 	m->functions = f;

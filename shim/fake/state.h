@@ -21,7 +21,7 @@ struct usage {                    /* of one process on one card */
 	uint64_t bytes;           /* device memory, contexts included */
 	uint64_t slice_bytes[MAX_SLICES]; /* of it, in each MIG device */
 	uint32_t contexts;
-	uint64_t submitted, served; /* kernel time handed over and done, ns */
+	uint64_t submitted, served; /* time on the card asked for and had, ns: see timeline.h */
 };
 
 struct slot {

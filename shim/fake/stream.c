@@ -88,7 +88,7 @@ void streams_end(struct context *c) {
 	c->streams = c->legacy = NULL;
 }
 
-CUresult stream_work(struct stream *s, uint64_t ns) {
+CUresult stream_launch(struct stream *s) {
 	struct device *d = device_of(s->context);
 	int card = d->card;
 	uint64_t oldest = d->launch_position[d->launched % LAUNCH_DEPTH];
@@ -106,8 +106,26 @@ CUresult stream_work(struct stream *s, uint64_t ns) {
 		if (!is_kind(s, K_STREAM))
 			return ERR_DESTROYED;
 	}
-	s->tail = timeline_submit(process.shared, card, process.slot, ns);
+	return OK;
+}
+
+void stream_add(struct stream *s, const struct work *work) {
+	s->tail = schedule(s, work);
+	s->after_kernel = work->blocks != 0;
+	timeline_submit(process.shared, device_of(s->context)->card, process.slot, s->tail);
+}
+
+void stream_launched(struct stream *s) {
+	struct device *d = device_of(s->context);
 	d->launch_position[d->launched++ % LAUNCH_DEPTH] = s->tail;
+}
+
+CUresult stream_work(struct stream *s, const struct work *work) {
+	CUresult r = stream_launch(s);
+	if (r)
+		return r;
+	stream_add(s, work);
+	stream_launched(s);
 	return OK;
 }
 
@@ -119,6 +137,7 @@ CUresult wait_position(int device, uint64_t position, uint64_t host) {
 	while (!host_done(host))
 		clock_sleep_until(clock_now() + 20000);
 	pthread_mutex_lock(&process.lock);
+	schedule_done(device);
 	return OK;
 }
 

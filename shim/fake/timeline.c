@@ -74,14 +74,21 @@ static int others_busy(const struct state *s, int card, int slot) {
 	return n;
 }
 
-uint64_t timeline_submit(struct state *s, int card, int slot, uint64_t ns) {
+uint64_t timeline_served(struct state *s, int card, int slot) {
+	state_lock(s);
+	advance(s, card, clock_now());
+	uint64_t served = s->slot[slot].card[card].served;
+	state_unlock(s);
+	return served;
+}
+
+void timeline_submit(struct state *s, int card, int slot, uint64_t position) {
 	struct usage *u = &s->slot[slot].card[card];
 	state_lock(s);
 	advance(s, card, clock_now());
-	u->submitted += ns;
-	uint64_t position = u->submitted;
+	if (position > u->submitted)
+		u->submitted = position;
 	state_unlock(s);
-	return position;
 }
 
 bool timeline_done(struct state *s, int card, int slot, uint64_t position) {

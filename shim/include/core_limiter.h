@@ -40,8 +40,8 @@ struct segment {
   int64_t charged;   /* by prediction, ns */
   int64_t predicted; /* sum of the predicted durations, ns */
   int64_t due;       /* when it is expected to be done */
-  int64_t host_gap;  /* alone in an idle stream: the time from the start mark's return to the launch's return */
-  bool alone, idle;
+  int64_t host_gap;  /* in an idle stream: the time from the start mark's return to the first launch's return */
+  bool alone, idle, overlaps; /* overlaps: its first launch would have begun before what came before ended */
   int launches, kinds; /* kinds: SEGMENT_KINDS + 1 when there are more */
   struct {
     struct prediction *prediction;
@@ -74,6 +74,7 @@ struct limiter {
   _Atomic int pending;       /* closed segments not yet measured */
   _Atomic int64_t horizon;   /* the last of all streams' finish */
   int64_t next_reap;
+  int64_t resumed;   /* when launches were last held back and went on */
   int blocked;       /* launches are held back until there is credit again */
   _Atomic int waiter;        /* place in the card's queue + 1 */
   _Atomic int64_t contended; /* until when other processes of the container are taken to want the card too */

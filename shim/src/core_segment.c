@@ -8,16 +8,18 @@
 
 /* Measured on an H200, driver 580. */
 static const int64_t mark_cost = 2100;          /* a mark between two busy launches takes the card so long */
+static const int64_t overlap_gain = 800;         /* a dependent launch begins so much earlier, if there is no mark before it */
 static const int64_t queued_alone_cost = 1500;  /* two marks around one launch in a busy stream, against its dense period */
 static const int64_t idle_alone_cost = 500;     /* in an idle stream, beside the host's gap */
 static const int64_t start_latency = 2600;      /* a launch's return to the kernel's start */
 static const int64_t nearly_idle = 5 * MICROSECOND;
-static const int64_t segment_length = 500 * MICROSECOND;
+static const int64_t segment_length = 500 * MICROSECOND, overlapping_length = 2 * MILLISECOND;
 static const int64_t long_launch = 200 * MICROSECOND; /* measured alone each time it finds its stream idle */
 static const int64_t longest_shared = 10 * MILLISECOND;
 static const int64_t reap_interval = 250 * MICROSECOND;
 static const int64_t rebase_interval = SECOND;
 static const int64_t active_time = 100 * MILLISECOND;
+static const int64_t burst_beginning = MILLISECOND;
 enum { PROBE_NEW = 16, PROBE_ISOLATED = 64, PROBE_DENSE = 4096, NEW = 16 }; /* one launch in so many is measured alone */
 
 static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -111,6 +113,7 @@ static void join(struct segment *segment, const struct launch *launch) {
   } else {
     segment->kinds = SEGMENT_KINDS + 1;
   }
+  if (!segment->launches) segment->overlaps = launch->overlaps;
   segment->launches++;
   segment->charged += launch->charged;
   segment->predicted += launch->duration;
@@ -123,11 +126,16 @@ static bool chance(struct stream *stream, unsigned *count, unsigned one_in) {
   return true;
 }
 
-static void measure_alone(struct limiter *limiter, struct launch *launch, struct stream *stream, bool expect_idle) {
+static struct mark *mark_start(struct limiter *limiter, struct launch *launch, struct stream *stream, bool expect_idle) {
   launch->idle = expect_idle && mark_stream_idle(stream);
-  launch->start = mark_record(limiter, stream);
-  launch->alone = launch->start != NULL;
+  struct mark *start = mark_record(limiter, stream);
   launch->start_returned = core_now();
+  return start;
+}
+
+static void measure_alone(struct limiter *limiter, struct launch *launch, struct stream *stream, bool expect_idle) {
+  launch->start = mark_start(limiter, launch, stream, expect_idle);
+  launch->alone = launch->start != NULL;
 }
 
 void segment_before(struct limiter *limiter, struct launch *launch, CUcontext context, int64_t now) {
@@ -147,16 +155,18 @@ void segment_before(struct limiter *limiter, struct launch *launch, CUcontext co
     /* Another process may have had the card: the time would hold the change of context. */
     bool after_others = now < limiter->contended && launch->duration < longest_shared;
     bool probe = !known || (!after_others && (launch->duration >= long_launch || chance(stream, &stream->isolated, launch->prediction->measured < NEW ? PROBE_NEW : PROBE_ISOLATED)));
-    if (probe && (!launch->overlaps || !known)) measure_alone(limiter, launch, stream, true);
-  } else if (!launch->overlaps || !known) {
-    bool full = stream->overlaps && stream->open && stream->open->predicted >= segment_length;
-    bool probe = !known || chance(stream, &stream->dense, PROBE_DENSE);
-    if (full || probe) close_open(limiter, stream, now, !probe);
     if (probe) {
-      measure_alone(limiter, launch, stream, false);
-    } else if (!stream->open) {
-      stream->open = begin(limiter, mark_record(limiter, stream));
+      measure_alone(limiter, launch, stream, true);
+    } else if (limiter->active_streams > 1 && now - limiter->resumed < burst_beginning) {
+      /* Its time must be known: what other streams are measured to do meanwhile would be charged once more. */
+      stream->open = begin(limiter, mark_start(limiter, launch, stream, true));
+      if (stream->open) stream->open->idle = launch->idle;
     }
+  } else if (!known || (!launch->overlaps && chance(stream, &stream->dense, PROBE_DENSE))) {
+    close_open(limiter, stream, now, false);
+    measure_alone(limiter, launch, stream, false);
+  } else if (!stream->open) {
+    stream->open = begin(limiter, mark_record(limiter, stream));
   }
   if (launch->alone && stream->open) drop_open(limiter, stream);
   int64_t start = later(stream->finish, now + start_latency);
@@ -189,22 +199,23 @@ void segment_after(struct limiter *limiter, struct launch *launch, bool launched
     join(segment, launch);
     if (!__atomic_load_n(&launch->prediction->launched, __ATOMIC_RELAXED)) __atomic_store_n(&launch->prediction->launched, now, __ATOMIC_RELAXED);
     queue(limiter, stream, segment, end);
-    if (stream->overlaps) return;
     end->users++;
     stream->open = begin(limiter, end);
-  } else if (stream->open && stream->open->predicted >= (stream->overlaps ? 4 : 1) * segment_length) {
+    return;
+  }
+  if (stream->open && stream->open->idle && stream->open->launches == 1) stream->open->host_gap = now - launch->start_returned;
+  if (stream->open && stream->open->predicted >= (stream->overlaps ? overlapping_length : segment_length)) {
     close_open(limiter, stream, now, true);
   }
 }
 
-/* The time in the segment that its launches took, ns; -1: unknown. Alone in an idle stream the launch began somewhere within
+/* The time in the segment that its launches took, ns; -1: unknown. In an idle stream the first launch began somewhere within
    the host's gap. Usually the gap is some microseconds and the kernel begins at its end; if the thread lost its processor
    meanwhile only bounds are known. */
 static int64_t worth(const struct segment *segment, int64_t between) {
   if (between < 0) return -1;
-  if (!segment->alone) return later(between - mark_cost, 0);
-  if (!segment->idle) return later(between - queued_alone_cost, 0);
-  int64_t least = later(between - segment->host_gap - idle_alone_cost, MICROSECOND / 2), known = predict_duration(segment->kind[0].prediction);
+  if (!segment->idle) return later(between - (segment->alone ? queued_alone_cost : mark_cost + (segment->overlaps ? overlap_gain : 0)), 0);
+  int64_t least = later(between - segment->host_gap - idle_alone_cost, MICROSECOND / 2), known = segment->predicted;
   bool late = segment->host_gap > 20 * MICROSECOND && segment->host_gap > between / 50;
   if (!late || known <= least) return least;
   return known < between - idle_alone_cost ? known : later(between - idle_alone_cost, least);

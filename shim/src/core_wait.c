@@ -8,6 +8,7 @@
 #include "process.h"
 
 static const int64_t burst = 2 * MILLISECOND, burst_most = 20 * MILLISECOND; /* credit, in wall time, after which a burst begins */
+static const int64_t streams_burst = 4 * MILLISECOND, streams_burst_most = 10 * MILLISECOND; /* busy time of a burst of several streams */
 static const int64_t slice = MILLISECOND;                /* longest sleep without looking again */
 static const int64_t unknown_most = 20 * MILLISECOND;    /* longest wait for the first measurement of a kernel */
 static const int64_t unknown_slice = 100 * MICROSECOND;
@@ -18,7 +19,7 @@ static const int64_t first_overshoot = 20 * MICROSECOND;
 static const int64_t credit_held = 90 * MILLISECOND; /* below what the bucket keeps */
 static const int64_t contended_time = 200 * MILLISECOND;
 static const int64_t longest_shared = 10 * MILLISECOND; /* of launches of which several make a burst */
-enum { SHARED_BURST = 3 };
+enum { SHARED_BURST = 3, STREAMS_BURST = 5 }; /* launches */
 
 static uint64_t read64(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }
 
@@ -75,7 +76,8 @@ static bool first_in_queue(struct limiter *limiter, int64_t now, int64_t *most) 
   return first || mine < 0; /* without a place, luck decides */
 }
 
-/* Alone, a burst is as short as the jitter of sleeps allows, and a longer launch goes as soon as there is no debt. Where
+/* Alone, a burst is as short as the jitter of sleeps allows, and a longer launch goes as soon as there is no debt. Of several
+   streams few run at a burst's beginning and end, so that it is several launches long. Where
    processes take turns each burst costs a change of context, and its first launch cannot be measured: there it is several
    launches long, and worth as much as the longest launch of the others. */
 static int64_t credit_needed(const struct limiter *limiter, int64_t now, int64_t duration, int64_t longest, unsigned percent) {
@@ -83,7 +85,13 @@ static int64_t credit_needed(const struct limiter *limiter, int64_t now, int64_t
   int64_t needed = 2 * overshoot * 100 / (100 - (int64_t)percent);
   if (needed < burst) needed = burst;
   if (needed > burst_most) needed = burst_most;
-  if (limiter->active_streams > 1 && needed < burst * 100 / (int64_t)percent) needed = burst * 100 / (int64_t)percent;
+  if (limiter->active_streams > 1) {
+    int64_t busy = STREAMS_BURST * duration;
+    if (busy < streams_burst) busy = streams_burst;
+    if (busy > streams_burst_most) busy = streams_burst_most;
+    if (needed < busy * 100 / (int64_t)percent) needed = busy * 100 / (int64_t)percent;
+    if (needed > credit_held) needed = credit_held;
+  }
   if (now < limiter->contended) {
     if (duration > longest) longest = duration;
     int64_t fair = longest * 100 / (int64_t)percent * (longest < longest_shared ? SHARED_BURST : 1);
@@ -109,6 +117,7 @@ static int64_t hold_until(struct limiter *limiter, int64_t now, int64_t duration
   int64_t needed = credit_needed(limiter, now, duration, longest, percent);
   if (first && credit >= needed) {
     begin_burst(limiter, now);
+    limiter->resumed = now;
     __atomic_store_n(&limiter->blocked, 0, __ATOMIC_RELAXED);
     return 0;
   }

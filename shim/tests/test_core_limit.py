@@ -19,7 +19,7 @@ from machine import BUILD, PROGRAMS, SHIM, Container, Machine, library
 
 Row = dict[str, Any]
 H200 = "1xH200-141GB"
-SM_LIMIT_OFFSET = 1728
+GAP = 1500  # ns between two kernels of a stream: the simulated card needs what a real one does
 
 
 @pytest.fixture(scope="session")
@@ -102,12 +102,11 @@ def test_a_dense_stream_gets_its_limit(machine: Machine, share: Path, us: int, l
 def test_every_way_of_launching_gets_its_limit(
     machine: Machine, share: Path, kind: str, us: int, limit: int, within: float
 ) -> None:
-    """Timed events in one of the simulated card's streams hold up the others, which costs small kernels some share."""
     (row,) = cells(container(machine, limit), share, f"{kind},{us},{limit},2")
     assert row["share"] == pytest.approx(limit, abs=within)
 
 
-@pytest.mark.parametrize(("kind", "us", "alone"), [("host:20", 5, 22.2), ("sync", 5, 66)])
+@pytest.mark.parametrize(("kind", "us", "alone"), [("host:20", 5, 28.8), ("sync", 5, 66)])
 def test_a_program_below_its_limit_is_not_slowed(
     machine: Machine, share: Path, kind: str, us: int, alone: float
 ) -> None:
@@ -177,7 +176,7 @@ class TestProcessesOfOneContainer:
                 "--iterations",
                 f"{us * 1000:.0f}",
                 "--period",
-                f"{us * 1000:.0f}",
+                f"{us * 1000 + GAP:.0f}",
                 f"{kind},{limit},3",
             ]
             env = where.env | virtual(machine, len(kinds))
