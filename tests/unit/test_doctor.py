@@ -95,7 +95,7 @@ def test_other_forms(form: str, golden: Callable[[str, str], None]) -> None:
 def test_the_last_line_counts() -> None:
     for form in ("table", "wide", "short"):
         assert printed(healthy(), form, Terminal(80)).splitlines()[-1] == (
-            "29 passed, 0 warnings, 0 failed, 0 unknown, 2 skipped"
+            "29 passed, 0 warnings, 0 failed, 0 unknown, 4 skipped"
         )
 
 

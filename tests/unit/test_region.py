@@ -19,7 +19,17 @@ from tests.unit.machines import CAPTURED, CAPTURES
 from vgpuctl.model import region_layout as layout
 from vgpuctl.model.region import Region, parse
 from vgpuctl.model.region_core import CoreProcess, parse_core
-from vgpuctl.sources.region import Processes, ProcessInfo, alive, read_core, read_processes, read_region, read_regions
+from vgpuctl.sources.region import (
+    Companions,
+    Processes,
+    ProcessInfo,
+    alive,
+    read_core,
+    read_processes,
+    read_region,
+    read_regions,
+    region_file,
+)
 
 NAMES = tuple(CAPTURED["regions"])
 UUID = "GPU-5e1f0c2a-7d34-4b9e-8a61-c0ffee200001"
@@ -303,6 +313,7 @@ def core_bytes() -> bytearray:
     put(layout.CORE_HEADER_READY, 1)(data)
     put(layout.CORE_HEADER_POLICY, layout.CORE_POLICY_FORCE)(data)
     put(layout.CORE_HEADER_PROCESS_HIGH, 1)(data)
+    put(layout.CORE_HEADER_CREATED, 1_796_093_000)(data)
     data[layout.CORE_CARDS_OFFSET : layout.CORE_CARDS_OFFSET + len(UUID)] = UUID.encode()
     card = layout.CORE_CARDS_OFFSET
     for field, value in (
@@ -327,6 +338,20 @@ class TestCore:
         assert (core.policy, card.uuid, card.memory_limit, card.core_limit) == ("force", UUID, 8 * GIB, 50)
         assert (card.share_1s, card.throttled, card.tasks) == (0.497, 2.5, None)
         assert core.processes == (CoreProcess(0, 426, 4026532000, 77, False),)
+        assert core.created == 1_796_093_000
+
+    def test_it_is_remembered_for_the_next_look(self, file: Callable[[bytearray], Path]) -> None:
+        path = file(bytes_of("one-8g-50"))
+        core = path.with_name(f"{path.name}{layout.CORE_SUFFIX}")
+        core.write_bytes(core_bytes())
+        companions = Companions()
+        (first,) = companions.remembered([region_file(path)], 100.0)
+        assert (first.core.at, first.before.known) == (100.0, False)
+        core.write_bytes(b"damaged")
+        companions.remembered([region_file(path)], 101.0)
+        core.write_bytes(core_bytes())
+        (third,) = companions.remembered([region_file(path)], 102.0)
+        assert (third.before.at, third.before.value) == (100.0, first.core.value)
 
     @pytest.mark.parametrize(
         ("change", "reason"),

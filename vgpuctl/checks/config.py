@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vgpuctl.checks import share
+from vgpuctl.checks import mend, share
 from vgpuctl.checks.check import Check, Evidence, Options, Result, Skip, Status, Where
 from vgpuctl.checks.lint import STATUS
 from vgpuctl.model import configmaps, pool
@@ -14,9 +14,8 @@ from vgpuctl.model.config.shape import Section
 from vgpuctl.model.config.validate import validate
 from vgpuctl.model.document import read_json, read_yaml
 from vgpuctl.model.facts import Facts, Part
-from vgpuctl.model.finding import Finding
+from vgpuctl.model.finding import Finding, Severity
 from vgpuctl.model.pool import Text
-
 
 
 def text_findings(facts: Facts, text: Text, kind: Kind) -> list[Finding]:
@@ -102,21 +101,30 @@ def drift(facts: Facts, options: Options) -> Iterator[Result]:
     section = device.read(read_yaml(text.text)[0]).nvidia
     split = section.get("deviceSplitCount") if section else None
     own = _own_splits(facts)
+    broken = _broken(facts, text)
+    pods = pool.plugin_pods(facts) if facts.pods.known and not broken else []
     for gpu in share.registered(facts):
         wanted = own.get(gpu.name) or split
         counts = sorted({card.count for card in gpu.cards if card.mode != "mig"})
         if isinstance(wanted, int) and wanted > 0 and counts and counts != [wanted]:
-            subject = share.node_subject(gpu)
+            subject, now = share.node_subject(gpu), ", ".join(map(str, counts))
             yield Result(
                 Status.WARN,
                 "the plugin runs with another number of vGPUs per card than is configured",
                 subject,
-                (
-                    Evidence(text.place, f"{wanted} vGPUs per card"),
-                    Evidence(subject, f"registered with {', '.join(map(str, counts))}"),
-                ),
-                "restart the plugin pod of this node",
+                (Evidence(text.place, f"{wanted} vGPUs per card"), Evidence(subject, f"registered with {now}")),
+                broken or "restart the plugin pod of this node",
+                mend.restart(pods, gpu.name, f"configure {now} vGPUs per card again, and restart the plugin there"),
             )
+
+
+def _broken(facts: Facts, text: Text) -> str:
+    """Why a restart would do harm: the plugin would not live with the configuration as it stands; "" for nothing."""
+    found = text_findings(facts, text, DEVICE)
+    own = pool.node_config(facts)
+    found += text_findings(facts, own, NODE) if own else []
+    worst = next((one for one in found if one.severity is Severity.ERROR), None)
+    return f"mend the configuration first ({worst.rule}), then restart the plugin pod" if worst else ""
 
 
 def _own_splits(facts: Facts) -> dict[str, int]:
@@ -229,6 +237,10 @@ CHECKS = (
         (Part.CONFIGMAPS, Part.NODES),
         _API,
         drift,
+        also=(Part.PODS,),
+        fixable=True,
+        explain="A fix deletes the plugin's pod of the node, which its DaemonSet makes anew with the configuration as "
+        "it stands now; pods with vGPUs run on. It is not offered while that configuration breaks a rule.",
     ),
     Check(
         "mig-table",

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from vgpuctl.checks.check import Check, Evidence, Options, Result, Status, Where
+from vgpuctl.checks import share
+from vgpuctl.checks.check import Check, Evidence, Options, Result, Skip, Status, Where
 from vgpuctl.checks.regions import region_files, title
 from vgpuctl.model.card import Card
 from vgpuctl.model.facts import Facts, Part
 from vgpuctl.model.reading import Missing
 from vgpuctl.model.region import Region, RegionFile
+from vgpuctl.model.region_core import Core
+from vgpuctl.model.region_layout import CORE_SUFFIX
 from vgpuctl.model.usage import accounting
 
 _MIB = 1 << 20
 _SLACK = 8 * _MIB
 """Bytes a process: NVML counts about 4 MiB more than upstream's library does."""
+_RECENT = 60.0
+"""Seconds since a launch within which the library has said anew which limits are in force."""
 _UNLISTED = "NVML does not list every process of a container"
 
 
@@ -82,6 +87,68 @@ def _without_library(facts: Facts) -> Iterator[Result]:
             yield Result(Status.FAIL, summary, f"pod {program.pod}", evidence, remedy)
 
 
+def _limiter_armed(facts: Facts, options: Options) -> Iterator[Result]:
+    files = region_files(facts)
+    limited = [(file, file.region.value, limits) for file in files if (limits := _core_limits(file.region.value))]
+    silent, unread = 0, None
+    fine = True
+    for file, region, limits in limited:
+        core = file.core.value
+        if core is not None and region is not None:
+            for fault, evidence, remedy in _disarmed(file, region, core, limits, facts.now):
+                fine = False
+                yield Result(Status.WARN, fault, title(file), (evidence, _asked(file, limits)), remedy)
+        elif file.core.source and not file.core.absent:
+            unread = unread or file.core
+        else:
+            silent += 1
+    if not fine:
+        return
+    if unread is not None:
+        raise Missing(unread.reason, unread.source)
+    told = f"{silent} of {len(limited)} containers with a core limit have a library that does not tell (upstream's)"
+    if limited and silent == len(limited):
+        raise Skip("the library of the containers does not tell whether their core limits hold (upstream's)")
+    seen = told if silent else f"{share.count(len(limited), 'container')} with a core limit"
+    summary = "every core limit that can be seen is in force" if limited else "no container has a core limit"
+    yield Result(Status.PASS, summary, evidence=(Evidence(facts.regions.source, seen),))
+
+
+def _core_limits(region: Region | None) -> list[tuple[str, int]]:
+    """The cards with a core limit, and its percent."""
+    pairs = zip(region.uuids, region.cores, strict=True) if region else ()
+    return [(uuid, cores) for uuid, cores in pairs if cores is not None]
+
+
+def _asked(file: RegionFile, limits: Sequence[tuple[str, int]]) -> Evidence:
+    return Evidence(file.path, ", ".join(f"{uuid}: {cores} %" for uuid, cores in limits))
+
+
+def _disarmed(
+    file: RegionFile, region: Region, core: Core, limits: Sequence[tuple[str, int]], now: float
+) -> Iterator[tuple[str, Evidence, str]]:
+    """Why limits of a region are not in force: summary, evidence, remedy."""
+    place = f"{file.path}{CORE_SUFFIX}"
+    if core.policy == "disable":
+        evidence = Evidence(place, "policy disable")
+        remedy = "take GPU_CORE_UTILIZATION_POLICY=disable out of the pod, and restart it"
+        yield "its core limit is switched off", evidence, remedy
+        return
+    living = {slot.number for slot in region.slots if slot.alive is not False}
+    if region.last_kernel is not None and now - region.last_kernel <= _RECENT:
+        for uuid, cores in limits:
+            record = core.card(uuid)
+            if record is not None and record.core_limit != cores:
+                said = "none" if record.core_limit is None else f"{record.core_limit} %"
+                evidence = Evidence(place, f"{uuid}: in force {said}")
+                remedy = "restart the container; if it comes back, the driver gives its library no events (see its log)"
+                yield "another core limit is in force than is set", evidence, remedy
+    without = [process for process in core.processes if process.slot in living and not process.hooks]
+    if without:
+        evidence = Evidence(place, f"pid {without[0].pid}: launches without hooks")
+        yield "a process launches past the library", evidence, "restart the container"
+
+
 def _accounting_gap(facts: Facts, options: Options) -> Iterator[Result]:
     shared = list(_shared(facts))
     fine, unlisted = True, None
@@ -122,6 +189,18 @@ CHECKS = (
         also=(Part.SHIM,),
         explain="What a region says is a claim, since the tenant can write it; NVML's memory per process is evidence. "
         "Processes are told apart by the region's slots, and by the pod that their control group names.",
+    ),
+    Check(
+        "limiter-armed",
+        "Every core limit that is set is in force",
+        "shim",
+        Status.WARN,
+        (Part.REGIONS,),
+        (_HERE, Where.PLUGIN),
+        _limiter_armed,
+        explain="This project's library says in the companion of the region (<region>.core) which core limit it keeps: "
+        "none under GPU_CORE_UTILIZATION_POLICY=disable, and none where the driver gives it no events. Upstream's "
+        "library does not tell.",
     ),
     Check(
         "accounting-gap",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vgpuctl.checks import share
+from vgpuctl.checks import mend, share
 from vgpuctl.checks.check import Check, Evidence, Options, Result, Skip, Status, Where
 from vgpuctl.model import kube, pool
+from vgpuctl.model.change import Change
 from vgpuctl.model.document import Document, read_json
 from vgpuctl.model.facts import Facts, Part
 from vgpuctl.model.host import Host, Sockets
@@ -93,15 +94,34 @@ def monitor_path(facts: Facts, options: Options) -> Iterator[Result]:
         read = f"{_env(monitor, 'HOOK_PATH') or '/tmp/vgpu'}/containers"
         wanted = written.removesuffix("/containers")
         seen = _host_path(kube.PodSpec(containers=[monitor], volumes=spec.volumes), read)
-        source = _host_path(kube.PodSpec(containers=[plugin], volumes=spec.volumes), written) or written
-        if seen != source:
+        source = _host_path(kube.PodSpec(containers=[plugin], volumes=spec.volumes), written)
+        if seen != (source or written):
+            remedy = f"HOOK_PATH={wanted} in the monitor's container, with the same hostPath mounted"
+            keeper = mend.keeper(item.metadata)
+            told = f"the plugin writes {source or written}, the monitor reads {seen or f'{read} of its own'}"
             yield Result(
                 Status.WARN,
                 "the monitor reads where the plugin does not write: its metrics of containers stay empty",
                 subject,
-                (Evidence(subject, f"the plugin writes {source}, the monitor reads {seen or f'{read} of its own'}"),),
-                f"HOOK_PATH={wanted} in the monitor's container, with the same hostPath mounted",
+                (Evidence(subject, told),),
+                f"{remedy}: set it in {keeper}, which keeps this object" if keeper else remedy,
+                _mended(item, monitor, plugin, wanted) if source else (),
             )
+
+
+def _mended(item: kube.Workload, monitor: kube.Container, plugin: kube.Container, hook_path: str) -> tuple[Change, ...]:
+    """The change after which the monitor reads where the plugin writes."""
+    volumes, written = item.spec.template.spec.volumes, f"{hook_path}/containers"
+    source = _host_path(kube.PodSpec(containers=[plugin], volumes=volumes), written)
+    if _host_path(kube.PodSpec(containers=[monitor], volumes=volumes), written) == source:
+        return mend.monitor_path(item, monitor, hook_path, None)
+    return mend.monitor_path(item, monitor, hook_path, _mount_of(plugin, written))
+
+
+def _mount_of(container: kube.Container, inside: str) -> kube.VolumeMount | None:
+    """The mount of a container under which a directory lies, the innermost one."""
+    mounts = sorted(container.volume_mounts or (), key=lambda mount: -len(mount.mount_path))
+    return next((mount for mount in mounts if f"{inside}/".startswith(f"{mount.mount_path.rstrip('/')}/")), None)
 
 
 def _env(container: kube.Container, name: str) -> str:
@@ -114,11 +134,11 @@ def rivals(facts: Facts, options: Options) -> Iterator[Result]:
     if not gpus:
         raise Skip("no node has registered cards")
     for pod in facts.pods.need():
-        rival = _rival(pod)
-        if rival and pod.spec.node_name in gpus and pool.alive(pod):
+        other = rival(pod)
+        if other and pod.spec.node_name in gpus and pool.alive(pod):
             yield Result(
                 Status.FAIL,
-                f"{rival} runs beside the vGPU plugin and hands out the same cards",
+                f"{other} runs beside the vGPU plugin and hands out the same cards",
                 f"Node {pod.spec.node_name}",
                 (Evidence(share.pod_subject(pod), ", ".join(container.image for container in pod.spec.containers)),),
                 "keep one plugin per node, by nodeSelector or the label nvidia.com/gpu.deploy.device-plugin=false",
@@ -147,12 +167,13 @@ def rivals(facts: Facts, options: Options) -> Iterator[Result]:
                 )
 
 
-def _rival(pod: kube.Pod) -> str:
+def rival(pod: kube.Pod) -> str:
+    """The plugin that a pod is, if it is one that hands out the same cards, else ""."""
     if pool.is_plugin(pod.spec, pod.metadata):
         return ""
     for container in pod.spec.containers:
         name = pool.image_name(container.image)
-        found = next((rival for image, rival in _RIVALS if name == image or name.startswith(f"{image}-")), "")
+        found = next((title for image, title in _RIVALS if name == image or name.startswith(f"{image}-")), "")
         if found and (
             found != "HAMi's device plugin" or "device-plugin" in " ".join((container.name, *(container.command or ())))
         ):
@@ -319,6 +340,7 @@ CHECKS = (
         (Part.DAEMONSETS,),
         (Where.API,),
         monitor_path,
+        fixable=True,
         explain="Upstream's manifest has HOOK_PATH=/tmp/vgpu in the monitor; the plugin writes under /usr/local.",
     ),
 )

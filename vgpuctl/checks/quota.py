@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
-from vgpuctl.checks import share
+from vgpuctl.checks import mend, share
 from vgpuctl.checks.check import Check, Evidence, Options, Result, Skip, Status, Where
 from vgpuctl.checks.lint import findings, results
 from vgpuctl.model import kube, pool
@@ -20,6 +21,8 @@ _RULES = {
     **dict.fromkeys(("unit-factor", "unit-percent", "percentage-quota"), "quota-units"),
 }
 """Rule of quota lint → the check that it belongs to."""
+_PREFIX = "quota-prefix"
+"""The check, and the rule that it is named after."""
 _PREFIXES = ("requests.", "limits.", "")
 
 
@@ -49,6 +52,18 @@ def by_lint(check: str, worst: Status, facts: Facts, options: Options) -> Iterat
     for quota in _vgpu_quotas(facts):
         found = findings(lint, "ResourceQuota", "v1", quota, context)
         yield from results(found, _RULES, check, _subject(quota), worst)
+
+
+def prefix(facts: Facts, options: Options) -> Iterator[Result]:
+    """Amounts under names that are never counted can be written under those that are."""
+    names, context = pool.resource_names(facts), pool.context(facts)
+    for quota in _vgpu_quotas(facts):
+        found = findings(lint, "ResourceQuota", "v1", quota, context)
+        subject, keeper = _subject(quota), mend.keeper(quota.metadata)
+        for result in results((one for one in found if one.rule == _PREFIX), _RULES, _PREFIX, subject):
+            remedy = f"{result.remedy}: in {keeper}, which keeps this object" if keeper else result.remedy
+            yield replace(result, remedy=remedy, fix=mend.counted(quota, names))
+        yield from results((one for one in found if one.rule != _PREFIX), _RULES, _PREFIX, subject)
 
 
 def _subject(quota: kube.ResourceQuota) -> str:
@@ -140,8 +155,9 @@ CHECKS = (
         Status.FAIL,
         (Part.QUOTAS,),
         (Where.API,),
-        partial(by_lint, "quota-prefix", Status.FAIL),
+        prefix,
         also=_CONTEXT,
+        fixable=True,
         explain="The API server counts extended resources under `requests.` only; others enforce nothing.",
     ),
     Check(

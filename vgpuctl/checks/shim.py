@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from vgpuctl.checks import share
 from vgpuctl.checks.check import Check, Evidence, Options, Result, Skip, Status, Where
+from vgpuctl.model import pool
 from vgpuctl.model.change import Change, How, Line, Target
 from vgpuctl.model.facts import Facts, Part
 from vgpuctl.model.host import Host, Stat
+from vgpuctl.model.install import placed
 from vgpuctl.model.reading import Missing
 from vgpuctl.model.shim import LIBRARY, LOCK, LOCKS, MOUNTED, OLDEST_GLIBC, PRELOAD, Program, Shim, ShimFile
 from vgpuctl.model.version_number import VersionNumber
@@ -16,6 +19,7 @@ _STALE = 60.0
 """Seconds; starting a process under the lock takes far less."""
 _SHOWN = 5
 _READABLE = 0o444
+_PLACE = "mend what it says; the kubelet starts it again by itself"
 _INSTALL = "restart the device plugin's pod on this node: it copies the library at its start"
 
 
@@ -35,7 +39,7 @@ def _shim_file(facts: Facts, options: Options) -> Iterator[Result]:
         yield Result(Status.FAIL, summary, host.name, (evidence,), _INSTALL)
         return
     file = shim.file.need()
-    faults = [*_of_file(host, shim, file), *_of_preload(host, shim)]
+    faults = [*_of_file(host, shim, file), *_of_preload(host, shim), *_of_daemonset(facts, host, file)]
     yield from faults
     if faults:
         return
@@ -77,6 +81,17 @@ def _of_file(host: Host, shim: Shim, file: ShimFile) -> Iterator[Result]:
             yield Result(Status.FAIL, summary, host.name, evidence, remedy)
 
 
+def _of_daemonset(facts: Facts, host: Host, file: ShimFile) -> Iterator[Result]:
+    """The file beside what the plugin's pods place here."""
+    for item in pool.plugin_daemonsets(facts) if facts.daemonsets.known else ():
+        subject, hashes = f"DaemonSet {pool.full_name(item.metadata)}", placed.wanted(item)
+        wanted = hashes.get(file.machine)
+        if wanted is not None and wanted != file.sha256:
+            evidence = (Evidence(file.path, f"sha256 {file.sha256}"), Evidence(subject, f"places {wanted}"))
+            summary = "it is not the library that the plugin's DaemonSet places"
+            yield Result(Status.WARN, summary, host.name, evidence, _INSTALL)
+
+
 def _of_preload(host: Host, shim: Shim) -> Iterator[Result]:
     text = shim.preload.value
     if text is None and not shim.preload.absent:
@@ -97,6 +112,31 @@ def _of_preload(host: Host, shim: Shim) -> Iterator[Result]:
     summary = f"ld.so.preload does not name {MOUNTED}: containers run without limits"
     evidence = Evidence(PRELOAD, "does not exist" if shown is None else shown)
     yield Result(Status.FAIL, summary, host.name, (evidence,), f"echo {MOUNTED} > {PRELOAD}", (fix,))
+
+
+def _shim_placed(facts: Facts, options: Options) -> Iterator[Result]:
+    sets = [item for item in pool.plugin_daemonsets(facts) if placed.places(item.spec.template.spec)]
+    if not sets:
+        raise Skip("no DaemonSet of vgpuctl places the library")
+    share.everything(facts)
+    hashes = {digest for item in sets for digest in placed.wanted(item).values()}
+    fine, waiting = 0, None
+    for pod in pool.plugin_pods(facts):
+        reading = placed.sha256(pod)
+        subject, evidence = f"Node {pod.spec.node_name}", (Evidence(reading.source, reading.value or reading.reason),)
+        if reading.value is None and "exit code" in reading.reason:
+            yield Result(Status.FAIL, "the library could not be placed", subject, evidence, _PLACE)
+        elif reading.value is None:
+            waiting = waiting or reading
+        elif hashes and reading.value not in hashes:
+            yield Result(Status.WARN, "it has another library than the DaemonSet places", subject, evidence, _INSTALL)
+        else:
+            fine += 1
+    if waiting:
+        raise Missing(waiting.reason, waiting.source)
+    if fine:
+        told = Evidence("init containers", ", ".join(sorted(hashes)) or "the image's own library")
+        yield Result(Status.PASS, f"placed on {share.count(fine, 'node')}", evidence=(told,))
 
 
 def _newer(one: str, other: str) -> bool:
@@ -207,11 +247,24 @@ CHECKS = (
         _NEEDS,
         (_HERE, _POD),
         _shim_file,
+        also=(Part.DAEMONSETS,),
         fixable=True,
         explain=f"The device plugin mounts {LIBRARY} and {PRELOAD} into each vGPU container. A library that the loader "
         "cannot use (unreadable, another architecture, a newer glibc than the image's) is ignored with a message on "
         f"standard error, and the container runs without limits. A library for glibc {OLDEST_GLIBC} fits every "
         "image of the last ten years; musl images ignore ld.so.preload.",
+    ),
+    Check(
+        "shim-placed",
+        "Every node has the library that the plugin's DaemonSet places",
+        "shim",
+        Status.FAIL,
+        (Part.DAEMONSETS, Part.PODS),
+        (Where.API,),
+        _shim_placed,
+        explain="vgpuctl's DaemonSet has an init container that checks the library and renames it into its place; its "
+        "last word is the sha256 of what lies there then. A node whose pod is older than the DaemonSet has an older "
+        "library.",
     ),
     Check(
         "shim-version",

@@ -142,6 +142,8 @@ class PodSpec(Struct, frozen=True):
 
 class ContainerState(Struct, frozen=True):
     reason: str = ""
+    message: str = ""
+    exit_code: int | None = None
     started_at: str | None = None
 
 
@@ -158,6 +160,7 @@ class PodStatus(Struct, frozen=True):
     start_time: str | None = None
     conditions: list[Condition] | None = None
     container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
 
 
 class Pod(Struct, frozen=True):

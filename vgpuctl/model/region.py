@@ -80,13 +80,15 @@ class Region:
 @dataclass(frozen=True)
 class RegionFile:
     """One region file found on a machine. pod and container: from the name of its directory, "" elsewhere.
-    region: what it claims, or why it cannot be read. core: its companion, if there is one."""
+    region: what it claims, or why it cannot be read. core: its companion, if there is one; before: as it was when this
+    machine was last looked at."""
 
     path: str
     region: Reading[Region]
     core: Reading[Core] = missing("there is no .core file")
     pod: str = ""
     container: str = ""
+    before: Reading[Core] = missing("this is the first look")
 
 
 def parse(data: bytes) -> Region:

@@ -51,13 +51,19 @@ class CoreProcess:
 
 @dataclass(frozen=True)
 class Core:
-    """The `.core` companion. policy: default, force or disable. version: of the library that made it."""
+    """The `.core` companion. policy: default, force or disable. version: of the library that made it. created: when,
+    Unix seconds."""
 
     version: str
     policy: str
     cards: tuple[CoreCard, ...]
     processes: tuple[CoreProcess, ...]
     faults: int
+    created: int = 0
+
+    def card(self, uuid: str) -> CoreCard | None:
+        """The record of a card."""
+        return next((card for card in self.cards if card.uuid == uuid), None)
 
 
 def parse_core(data: bytes) -> Core:
@@ -81,6 +87,7 @@ def parse_core(data: bytes) -> Core:
         cards=tuple(card for card in cards if card.uuid),
         processes=tuple(_processes(data)),
         faults=number(data, layout.CORE_HEADER_FAULTS),
+        created=number(data, layout.CORE_HEADER_CREATED),
     )
 
 

@@ -19,7 +19,7 @@ from vgpuctl.sources.driver import NvmlDriver
 from vgpuctl.sources.files import Files, LocalFiles
 from vgpuctl.sources.host import read_host
 from vgpuctl.sources.recorded import RecordedFiles
-from vgpuctl.sources.region import read_regions, recorded_regions
+from vgpuctl.sources.region import Companions, read_regions, recorded_regions
 from vgpuctl.sources.shim import read_shim
 from vgpuctl.sources.simulated import SimulatedMachine, Simulation, real_regions
 
@@ -42,7 +42,8 @@ class Machine:
             self.parts = Machine.parts - _not_recorded(files)
         self._at = at
         self._lock = threading.Lock()
-        self._simulation = Simulation()
+        self._companions = Companions()
+        self._simulation = Simulation(self._companions)
         self._cards: _Cards | None = None
         self._host: Reading[Host] | None = None
         self._library: Reading[Library] | None = None
@@ -126,10 +127,11 @@ class Machine:
             return recorded_regions(REGIONS, files)
         containers = read_regions(files.outer(REGIONS), files.outer("/"))
         mine = real_regions(os.environ) if self._driver else ()
-        if not mine:
+        if not mine and not containers.known:
             return containers
         unread = "" if containers.known or containers.absent else containers.reason
-        return Reading((*(containers.value or ()), *mine), containers.source, self.now(), note=unread)
+        found = self._companions.remembered((*(containers.value or ()), *mine), self.now())
+        return Reading(found, containers.source, self.now(), note=unread)
 
     def _recorded_cards(self) -> _Cards:
         text = self._files.read("/commands/nvidia-smi-q-x.txt", 16 << 20)

@@ -90,6 +90,24 @@ def region_file(path: str | Path, processes: Processes | None = None, pod: str =
     return RegionFile(str(path), region, core, pod, container)
 
 
+class Companions:
+    """Remembers the companions of the last look: what they count since their beginning becomes what it is now."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, Reading[Core]] = {}
+
+    def remembered(self, files: Iterable[RegionFile], now: float) -> tuple[RegionFile, ...]:
+        """The files, read at Unix time `now`, each with its companion of the look before."""
+        found = []
+        for file in files:
+            core = replace(file.core, at=now)
+            before = self._seen.get(file.path)
+            found.append(replace(file, core=core, before=before) if before else replace(file, core=core))
+            if core.known:
+                self._seen[file.path] = core
+        return tuple(found)
+
+
 def _directory(folder: Path, processes: Processes) -> Iterable[RegionFile]:
     pod, _, container = folder.name.partition("_")
     try:

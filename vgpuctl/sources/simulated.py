@@ -17,7 +17,7 @@ from vgpuctl.model.reading import Reading, known, missing
 from vgpuctl.model.region import RegionFile
 from vgpuctl.sources import runs
 from vgpuctl.sources.driver import NvmlDriver
-from vgpuctl.sources.region import read_processes, region_file
+from vgpuctl.sources.region import Companions, read_processes, region_file
 
 _TITLE = 40
 _PROC = Path("/proc")
@@ -30,9 +30,10 @@ class SimulatedMachine:
     scope = ""
     parts = frozenset({Part.HOST, Part.DRIVER, Part.CARDS, Part.REGIONS})
 
-    def __init__(self, driver: NvmlDriver, programs: tuple[runs.Run, ...]) -> None:
+    def __init__(self, driver: NvmlDriver, programs: tuple[runs.Run, ...], companions: Companions) -> None:
         self._driver = driver
         self._programs = programs
+        self._companions = companions
         self.name = f"simulated {programs[0].state.simulated[_CARDS]}"
 
     def now(self) -> float:
@@ -46,14 +47,16 @@ class SimulatedMachine:
         if part is Part.CARDS:
             return self._driver.read()[1]
         if part is Part.REGIONS:
-            return known(regions(self._programs), self.name, self.now())
+            found = self._companions.remembered(regions(self._programs), self.now())
+            return known(found, self.name, self.now())
         return missing(f"{self.name} does not hold {part.value}", self.name)
 
 
 class Simulation:
     """All simulated machines of this user; a driver's child process is kept while one of its programs runs."""
 
-    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, companions: Companions, environment: Mapping[str, str] | None = None) -> None:
+        self._companions = companions
         self._environment = os.environ if environment is None else environment
         self._drivers: dict[tuple[tuple[str, str], ...], NvmlDriver] = {}
 
@@ -67,7 +70,9 @@ class Simulation:
             self._drivers.pop(key).close()
         for key in groups:
             self._drivers.setdefault(key, NvmlDriver(environment=dict(key)))
-        return tuple(SimulatedMachine(self._drivers[key], tuple(found)) for key, found in groups.items())
+        return tuple(
+            SimulatedMachine(self._drivers[key], tuple(found), self._companions) for key, found in groups.items()
+        )
 
 
 def real_regions(environment: Mapping[str, str]) -> tuple[RegionFile, ...]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.unit.checks.test_machine import Case, both, card, host, same
@@ -34,7 +35,7 @@ from vgpuctl.model.facts import Facts
 from vgpuctl.model.host import Stat
 from vgpuctl.model.reading import Reading, known, missing
 from vgpuctl.model.region import RegionFile, parse
-from vgpuctl.model.region_core import Core
+from vgpuctl.model.region_core import Core, CoreCard, CoreProcess
 from vgpuctl.model.shim import LIBRARY, LOCK, LOCKS, MOUNTED, PRELOAD, REGIONS, Locks, Mapped, Program, Shim
 from vgpuctl.sources.commands import MachineWriter
 from vgpuctl.tasks.apply import Conduct, Group, apply
@@ -120,12 +121,59 @@ def pods(*uids: str, scope: str = "") -> Changed:
     return lambda facts: replace(facts, pods=known(found, "/api/v1/pods"), scope=scope)
 
 
+OURS, OTHER = "5e1f" * 16, "a" * 64
+
+
+def plugin(wanted: str | None, machine: str = "x86_64", *said: str | None) -> Changed:
+    """A DaemonSet of the plugin that places this hash (None: it places nothing), and what its pods said of it, one a
+    node: a hash, a fault, None for not yet."""
+    env = [kube.EnvVar(name="LIBRARIES", value=f"{machine}:{wanted}" if machine else wanted)] if wanted else []
+    init = None if wanted is None else [kube.Container(name="place", env=env)]
+    spec = kube.PodSpec(init_containers=init, containers=[kube.Container(name="volcano-device-plugin")])
+    labels = kube.Metadata(name="volcano-device-plugin", labels={"name": "volcano-device-plugin"})
+    item = kube.Workload(metadata=labels, spec=kube.WorkloadSpec(template=kube.PodTemplate(metadata=labels, spec=spec)))
+    found = []
+    for number, text in enumerate(said, 1):
+        ended = kube.ContainerState(message=text or "", exit_code=int(" " in (text or "")))
+        waits = {"waiting": kube.ContainerState(reason="PodInitializing")}
+        status = kube.ContainerStatus(name="place", state=waits if text is None else {"terminated": ended})
+        found.append(
+            kube.Pod(
+                metadata=kube.Metadata(name=f"p{number}", labels={"name": "volcano-device-plugin"}),
+                spec=msgspec.structs.replace(spec, node_name=f"gpu-{number}"),
+                status=kube.PodStatus(init_container_statuses=[status]),
+            )
+        )
+    return lambda facts: replace(facts, daemonsets=known((item,), "/apis"), pods=known(tuple(found), "/api/v1/pods"))
+
+
+def no_pods(facts: Facts) -> Facts:
+    return replace(facts, pods=UNREAD)
+
+
 def no_cards(facts: Facts) -> Facts:
     return replace(facts, cards=UNREAD)
 
 
 def no_regions(facts: Facts) -> Facts:
     return replace(facts, regions=UNREAD)
+
+
+def armed(core_limit: int | None = 50, *, hooks: bool = True, slot: int = 0) -> Core:
+    """What the library says of the region `one-8g-50`."""
+    (uuid,) = region("one-8g-50").region.need().uuids
+    card = CoreCard(uuid, 8 << 30, core_limit, 0, 0.0, 0.0, 0, 0, None, None, None, None)
+    return Core("0.1.0", "force", (card,), (CoreProcess(slot, 426, 1, 1, hooks),), 0)
+
+
+def limited(core: Core | Reading[Core], *, idle: float | None = 1) -> Changed:
+    """The region `one-8g-50` with that companion; idle: seconds since the last launch."""
+    file = changed("one-8g-50", last_kernel=None if idle is None else int(NOW - idle))
+    return regions(replace(file, core=core if isinstance(core, Reading) else known(core, "x.core")))
+
+
+def both_libraries(facts: Facts) -> Facts:
+    return replace(facts, regions=known((*limited(armed())(facts).regions.need(), region("one-8g-50")), REGIONS))
 
 
 CASES = [
@@ -147,6 +195,21 @@ CASES = [
     Case("shim-file", "ld.so.preload not readable", shim(preload=UNREAD), "unknown"),
     Case("shim-file", "machine not known", shim(machine=UNREAD), "unknown"),
     Case("shim-file", "glibc not known", both(file(glibc="2.34"), shim(glibc=UNREAD)), "unknown"),
+    Case("shim-file", "what the DaemonSet places", plugin(OURS), "pass"),
+    Case("shim-file", "another than the DaemonSet places", plugin(OTHER), "warn", "places aaaa"),
+    Case("shim-file", "of another architecture", plugin(OTHER, "aarch64"), "pass"),
+    Case("shim-file", "DaemonSets not readable", lambda facts: replace(facts, daemonsets=UNREAD), "pass"),
+    Case("shim-placed", "everywhere", plugin(OURS, "x86_64", OURS, OURS), "pass", "placed on 2 nodes"),
+    Case("shim-placed", "the image's own", plugin("", "", OURS, OTHER), "pass", "the image's own library"),
+    Case("shim-placed", "an older one", plugin(OURS, "x86_64", OURS, OTHER), "warn", "Node gpu-2"),
+    Case("shim-placed", "refused", plugin(OURS, "x86_64", OURS, "cannot write"), "fail", "exit code 1: cannot write"),
+    Case("shim-placed", "says nothing", plugin(OURS, "x86_64", OURS, ""), "unknown", "did not say"),
+    Case("shim-placed", "not yet", plugin(OURS, "x86_64", OURS, None), "unknown", "PodInitializing"),
+    Case("shim-placed", "garbage wanted", plugin("x y:z", "", OURS), "warn"),
+    Case("shim-placed", "upstream's manifest", plugin(None), "skip", "places the library"),
+    Case("shim-placed", "a namespace only", both(plugin(OURS), pods(scope="namespace a")), "skip", "namespace a"),
+    Case("shim-placed", "pods not readable", both(plugin(OURS), no_pods), "unknown"),
+    Case("shim-placed", "DaemonSets not readable", lambda facts: replace(facts, daemonsets=UNREAD), "unknown"),
     Case("shim-version", "the present file", same, "pass", "1 process"),
     Case("shim-version", "replaced", program(library(deleted=True)), "warn", "replaced or removed"),
     Case("shim-version", "another inode", program(library(12)), "warn", "inode 12"),
@@ -199,6 +262,20 @@ CASES = [
     Case("limit-held", "cards not known", no_cards, "unknown"),
     Case("limit-held", "processes not listed", card(processes=missing("Insufficient Permissions", "NVML")), "unknown"),
     Case("limit-held", "maps not readable", program(UNREAD), "unknown"),
+    Case("limiter-armed", "in force", limited(armed()), "pass", "1 container with a core limit"),
+    Case("limiter-armed", "policy disable", limited(replace(armed(), policy="disable")), "warn", "switched off"),
+    Case("limiter-armed", "none in force", limited(armed(None)), "warn", "in force none"),
+    Case("limiter-armed", "another in force", limited(armed(30)), "warn", "in force 30 %"),
+    Case("limiter-armed", "changed while idle", limited(armed(30), idle=3600), "pass"),
+    Case("limiter-armed", "before the first launch", limited(armed(30), idle=None), "pass"),
+    Case("limiter-armed", "launches past it", limited(armed(hooks=False)), "warn", "launches without hooks"),
+    Case("limiter-armed", "of a process that is gone", limited(armed(hooks=False, slot=9)), "pass"),
+    Case("limiter-armed", "upstream's library", same, "skip", "does not tell"),
+    Case("limiter-armed", "one of two", both_libraries, "pass", "1 of 2 containers"),
+    Case("limiter-armed", "no core limit", regions(region("nolimit")), "pass", "no container has a core limit"),
+    Case("limiter-armed", "state damaged", limited(missing("x.core: wrong magic", "x.core")), "unknown", "magic"),
+    Case("limiter-armed", "not installed", not_here, "skip"),
+    Case("limiter-armed", "not readable", no_regions, "unknown"),
     Case("accounting-gap", "rounding", same, "pass"),
     Case("accounting-gap", "much less counted", card(processes=known((Process(426, memory=4096 * MIB),), "")), "warn"),
     Case("accounting-gap", "no region", not_here, "skip"),

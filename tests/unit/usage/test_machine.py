@@ -14,6 +14,7 @@ from vgpuctl.model.facts import Facts
 from vgpuctl.model.host import Host
 from vgpuctl.model.reading import Missing, known, missing
 from vgpuctl.model.region import Region, RegionFile, Slot, Usage, parse
+from vgpuctl.model.region_core import Core, CoreCard
 from vgpuctl.model.usage.arrange import arrange
 from vgpuctl.model.usage.machine import machine
 from vgpuctl.model.usage.row import Row
@@ -131,6 +132,37 @@ def test_without_driver_and_regions_there_is_nothing_to_show() -> None:
 def test_regions_are_shown_without_a_driver() -> None:
     row = only(facts(cards=missing("no driver"), regions=known((RegionFile("/r", known(region(slot(7)), "r")),), "r")))
     assert (row.memory_used, row.card) == (4 * GIB, None)
+
+
+def companion(throttled: float, *, created: int = int(NOW) - 100, uuid: str = UUID) -> Core:
+    """A `.core` file that counted so many seconds of launches held back."""
+    held = CoreCard(uuid, None, 50, 0, 0.0, throttled, 0, 0, None, None, None, None)
+    return Core("0.1.0", "force", (held,), (), 0, created)
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "share"),
+    [
+        (companion(25), None, 0.25),
+        (companion(25), (companion(24), NOW - 2), 0.5),
+        (companion(25), (companion(25), NOW - 2), 0.0),
+        (companion(25), (companion(10), NOW - 2), 1.0),
+        (companion(25), (companion(26), NOW - 2), 0.0),
+        (companion(25), (companion(24), NOW), None),
+        (companion(25), (companion(24, created=5), NOW - 2), 0.25),
+        (companion(25), (companion(24, uuid="GPU-other"), NOW - 2), 0.25),
+        (companion(25, created=0), None, None),
+        (companion(25, created=int(NOW) + 9), None, None),
+        (companion(25, uuid="GPU-other"), None, None),
+        (None, (companion(24), NOW - 2), None),
+    ],
+)
+def test_how_much_was_held_back(now: Core | None, before: tuple[Core, float] | None, share: float | None) -> None:
+    """Since the last look, at first since the library made its file; several threads together are no more than all."""
+    file = RegionFile("/r", known(region(slot(7)), "r"), known(now, "c", NOW) if now else missing("none"))
+    if before:
+        file = replace(file, before=known(before[0], "c", before[1]))
+    assert only(facts(card(), regions=known((file,), "r"))).throttled == share
 
 
 @pytest.mark.parametrize("name", ["one-8g-50", "two-16g-30", "killed-8g", "nolimit"])

@@ -60,5 +60,5 @@ def text(digests: Mapping[str, str]) -> str:
 
 
 def read(value: str) -> dict[str, str]:
-    """The inverse of `text`."""
-    return dict(pair.split(":", 1) for pair in value.split())
+    """The inverse of `text`; what is no pair is left out."""
+    return dict(pair.split(":", 1) for pair in value.split() if ":" in pair)

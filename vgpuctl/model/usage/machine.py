@@ -135,6 +135,7 @@ def _vgpu(
         cores_used=cores,
         cores_limit=None if share is None else share / 100,
         busy=core.share_60s if core else None,
+        throttled=_throttled(file, region.uuids[number], now),
         last_kernel=last,
         processes=len(alive),
         state=use_state(used, limit, cores, last, now),
@@ -145,10 +146,23 @@ def _vgpu(
 
 def _core(file: RegionFile, uuid: str, now: float) -> CoreCard | None:
     """What the library publishes of its core limit, unless it is old."""
-    for card in file.core.value.cards if file.core.value else ():
-        if card.uuid == uuid and card.share_time is not None and now - card.share_time <= STALE_AFTER:
-            return card
-    return None
+    card = file.core.value.card(uuid) if file.core.value else None
+    fresh = card is not None and card.share_time is not None and now - card.share_time <= STALE_AFTER
+    return card if fresh else None
+
+
+def _throttled(file: RegionFile, uuid: str, now: float) -> float | None:
+    """The share of time in which launches were held back: since the last look, at first since the file was made."""
+    core, before = file.core.value, file.before.value
+    card = core.card(uuid) if core else None
+    if core is None or card is None:
+        return None
+    then, counted = float(core.created), 0.0
+    earlier = before.card(uuid) if before and before.created == core.created else None
+    if earlier and file.before.at is not None:
+        then, counted = file.before.at, earlier.throttled
+    passed = (file.core.at or now) - then
+    return min(max(card.throttled - counted, 0.0) / passed, 1.0) if then and passed > 0 else None
 
 
 def _odd(region: Region, claimed: int | None, evidence: int | None) -> str:
