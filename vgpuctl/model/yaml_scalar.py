@@ -39,6 +39,11 @@ def resolve(text: str) -> Value:
     return float(plain) if _FLOAT.fullmatch(plain) else text
 
 
+def needs_quotes(text: str) -> bool:
+    """The text would not stay one if it were written plain: PyYAML writes `1e3` and `y` without quotes."""
+    return not isinstance(resolve(text), str)
+
+
 def is_octal(text: str) -> bool:
     """A number whose leading zero makes it another one: `012` is 10."""
     return bool(re.fullmatch(r"[-+]?0[0-7]+", text)) and int(text) != resolve(text)

@@ -8,16 +8,19 @@ import msgspec
 import yaml
 
 from vgpuctl.model.output import Output
+from vgpuctl.model.yaml_scalar import needs_quotes
 from vgpuctl.render.terminal import Terminal
 from vgpuctl.render.text import escaped, valid
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-    """Quotes texts that hold characters to be escaped, since only quoted ones can be."""
+    """Quotes texts that hold characters to be escaped, since only quoted ones can be, and those that other readers take
+    for numbers."""
 
 
 def _text(dumper: Any, text: str) -> Any:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if text.isprintable() else '"')
+    plain = text.isprintable() and not needs_quotes(text)
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if plain else '"')
 
 
 _Dumper.add_representer(str, _text)

@@ -6,12 +6,14 @@ import csv
 import io
 import json
 import unicodedata
+from typing import Any
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vgpuctl.model.document import read_yaml
 from vgpuctl.model.usage.row import PendingPod, Row, Totals, Usage
 from vgpuctl.render.forms import render
 from vgpuctl.render.live.frame import Memory, frame
@@ -21,7 +23,7 @@ from vgpuctl.render.terminal import Terminal
 HOSTILE = (
     "[bold red]x[/]", "[link=http://evil]x[/link]", "\x1b[31mred", "\x1b]8;;http://evil\x07x", "a\nb", "a\r\x08b",
     "\x9b2J", "\x7f", "\u202eevil", "\u2066x", "a\u2028b", "\x00", "\ud800", "=1+1", "+1", "-1+1", "@x", "\t=1",
-    "<script>x</script>", "资源", ":smile:", "%s{0}", "'", '"', "a,b", "\ufeff",
+    "<script>x</script>", "1e3", "0o17", "1_0", "y", "~", "资源", ":smile:", "%s{0}", "'", '"', "a,b", "\ufeff",
 )  # fmt: skip
 texts = st.sampled_from(HOSTILE) | st.text(st.characters(), max_size=20)
 ACTIVE = {"Cc", "Cs", "Zl", "Zp"}
@@ -86,10 +88,16 @@ def test_csv_holds_no_formula_and_no_escape(text: str) -> None:
         assert not cell.lstrip().startswith(("=", "+", "-", "@"))
 
 
+def as_kubectl_does(text: str) -> Any:
+    root = read_yaml(text)[0].root
+    assert root is not None
+    return root.plain()
+
+
 @given(texts)
 def test_json_and_yaml_keep_the_text_as_data(text: str) -> None:
     whole = text.encode("utf-8", "replace").decode()
-    for form, load in (("json", json.loads), ("yaml", yaml.safe_load)):
+    for form, load in (("json", json.loads), ("yaml", yaml.safe_load), ("yaml", as_kubectl_does)):
         drawn = render(usage(text), form, Terminal())
         assert load(drawn)["rows"][0]["node"] == whole
         assert quiet(drawn)

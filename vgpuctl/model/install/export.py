@@ -8,16 +8,18 @@ from typing import Any
 import yaml
 
 from vgpuctl.model.install.template import Object
+from vgpuctl.model.yaml_scalar import needs_quotes
 
 KUSTOMIZATION = "kustomization.yaml"
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-    """Writes texts of several lines as they are read."""
+    """Writes texts of several lines as they are read, and quotes those that kubectl would take for numbers."""
 
 
 def _text(dumper: Any, text: str) -> Any:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+    style = "|" if "\n" in text else '"' if needs_quotes(text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 _Dumper.add_representer(str, _text)
