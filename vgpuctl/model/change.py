@@ -30,6 +30,8 @@ class How(str, Enum):
     is kept beside it as <path>.before."""
     BYTES = "bytes"
     """Target is a path on this machine; after is a Bytes."""
+    FILES = "files"
+    """Target is a directory on this machine; after is Files: all of them are written, or none."""
     COMMAND = "command"
     """After is an argument vector to run on this machine."""
 
@@ -43,6 +45,13 @@ class Bytes:
     after: bytes
     guard: tuple[tuple[int, bytes], ...]
     keep: str
+
+
+@dataclass(frozen=True)
+class Files:
+    """Many files of a directory: name below it, bytes that must stand there (None: there is no file), new bytes."""
+
+    texts: tuple[tuple[str, bytes | None, bytes], ...]
 
 
 @dataclass(frozen=True)
@@ -74,8 +83,8 @@ class Line:
 class Change:
     """lines: what the preview shows. before: the object as it was read (None: it does not exist). after: see How.
     resource_version: what `before` was, for the test. undo: the command that reverts it. why: one sentence.
-    routine: one of many alike that leave no trace in the configuration, such as a pod that its controller makes anew:
-    neither asked about nor listed nor recorded one by one."""
+    routine: of no meaning by itself, such as a pod that its controller makes anew or a note of how far a command came:
+    neither asked about nor listed nor recorded."""
 
     target: Target
     how: How

@@ -179,7 +179,7 @@ class _Work:
 
     def run(self, group: Group) -> Problem | None:
         """Carries out the steps of a group; the problem at which it ended."""
-        done: list[tuple[Reversible, int]] = []
+        done: list[tuple[Reversible, int | None]] = []
         for index, step in enumerate(group.steps):
             change = _change(step)
             try:
@@ -192,7 +192,7 @@ class _Work:
                 self._take_back(done, problem)
                 return problem
             if isinstance(step, Reversible):
-                done.append((step, len(self.outcome.changes.changes) - 1))
+                done.append((step, None if step.change.routine else len(self.outcome.changes.changes) - 1))
         return None
 
     def leave(self, changes: Sequence[Change], problem: Problem) -> None:
@@ -221,7 +221,7 @@ class _Work:
         if not change.routine or error:
             self.outcome.changes.changes.append(changed(change, action, error))
 
-    def _take_back(self, done: Sequence[tuple[Reversible, int]], problem: Problem) -> None:
+    def _take_back(self, done: Sequence[tuple[Reversible, int | None]], problem: Problem) -> None:
         """Reverts what was done of a group, the last first."""
         if not done or self.conduct.dry_run or problem.passing:
             return
@@ -241,7 +241,8 @@ class _Work:
                 self.outcome.problems.append(second)
                 self.conduct.say(f"{step.change.target} could not be taken back: {'; '.join(second.lines())}")
                 continue
-            rows[row] = msgspec.structs.replace(rows[row], action=Action.TAKEN_BACK)
+            if row is not None:
+                rows[row] = msgspec.structs.replace(rows[row], action=Action.TAKEN_BACK)
 
     def _send(self, change: Change) -> dict[str, Any]:
         if self.conduct.dry_run == "client":

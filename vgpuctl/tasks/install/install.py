@@ -1,0 +1,177 @@
+"""Installs the pool's parts, or finishes an installation that was cut off."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+import vgpuctl
+from vgpuctl.model import pool
+from vgpuctl.model.change import Change, How, Target
+from vgpuctl.model.changes import Changes
+from vgpuctl.model.config.kind import DEVICE
+from vgpuctl.model.facts import Facts
+from vgpuctl.model.install.manifests import PLUGIN, manifests, target
+from vgpuctl.model.install.options import Options
+from vgpuctl.model.install.release import Release
+from vgpuctl.model.problem import Exit, Problem
+from vgpuctl.tasks.apply import Conduct, Group, Outcome, Step, is_ours
+from vgpuctl.tasks.install import preflight, record, rollout, scheduler
+from vgpuctl.tasks.install.built import libraries
+from vgpuctl.tasks.install.live import Live, Object, check_rights, read
+from vgpuctl.tasks.install.objects import bring_about, merged
+from vgpuctl.tasks.inventory import WANTED as INVENTORY
+from vgpuctl.tasks.inventory import inventory
+from vgpuctl.tasks.load import load
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is asked for. skip: checks that are left out. wait: until the plugin runs on every node."""
+
+    options: Options
+    patch_scheduler: bool = False
+    skip: frozenset[str] = frozenset()
+    wait: bool = True
+
+
+def install(cluster: Live, wish: Wish, conduct: Conduct) -> Outcome:
+    """Brings the objects about, waits for the plugin, and records that it is done. Raises Problem or Missing before any
+    change; what is refused by preflight or belongs to others is in the outcome, and nothing is changed then."""
+    preflight.check_names(wish.skip)
+    kept = record.read(cluster)
+    if kept:
+        record.free(kept, conduct.say, conduct.now())
+        _fits(kept.release, wish.options)
+    facts = load((cluster,), (*preflight.wanted_parts(wish.skip), *INVENTORY))
+    wanted, notes = _wanted(wish.options, facts)
+    live = read(cluster, wanted)
+    plan = bring_about(cluster, wanted, live, force=conduct.force)
+    backups = kept.release.backups if kept else ()
+    fresh = any(is_device(item) and live[target(item)] is None for item in wanted)
+    patch = scheduler.Patch(facts)
+    if wish.patch_scheduler:
+        patch = scheduler.patch(cluster, facts, backups, conduct.now(), fresh=fresh)
+    elif fresh and (note := scheduler.needed(facts)):
+        notes.append(note)
+    verdict = preflight.look(cluster, patch.facts, wanted, wish.skip, patched=wish.patch_scheduler)
+    problems = [*plan.refusals, *verdict.problems]
+    if problems:
+        return Outcome(Changes(source=cluster.name, dry_run=conduct.dry_run), problems)
+    notes += [*plan.notes, *patch.notes, *verdict.notes]
+    steps: list[Step] = [*prune(cluster, kept.release.options if kept else None, wanted), *plan.steps, *patch.steps]
+    done = Release(phase="installed", options=wish.options, backups=merged(backups, (*plan.backups, *patch.backups)))
+    if kept:
+        done = msgspec.structs.replace(done, former=kept.release.former)
+    if not steps and kept and msgspec.structs.replace(kept.release, holder=None) == done:
+        return _noted(record.carry_out(cluster, [Group([], plan.unchanged)], conduct, None), notes)
+    mine = record.holder(cluster, conduct, conduct.timeout)
+    begun = msgspec.structs.replace(done, phase="installing", holder=mine)
+    groups = [Group([record.take(kept, begun), *steps], plan.unchanged, needed=True)]
+    if wish.wait:
+        whole = rollout.whole_rollout(cluster, rollout.daemonset(wish.options.namespace), "the plugin", conduct)
+        groups.append(Group([*patch.waits, whole], needed=True))
+    if not conduct.dry_run:
+        check_rights(cluster, [change for group in groups for change in group.changes])
+        groups.append(Group([record.write(begun, done, wish.options.namespace)]))
+    outcome = record.carry_out(cluster, groups, conduct, mine)
+    if not outcome.problems and not conduct.dry_run:
+        notes.append("next: vgpuctl doctor, then vgpuctl quota set TEAM N")
+    return _noted(outcome, notes)
+
+
+def is_device(item: Object) -> bool:
+    """The device configuration, which scheduler and plugin read once."""
+    return item["kind"] == "ConfigMap" and DEVICE.data_key in item.get("data", {})
+
+
+def prune(cluster: Live, before: Options | None, wanted: Sequence[Object]) -> list[Step]:
+    """Deletes what other options had made and these do not want, if it is ours."""
+    if before is None:
+        return []
+    names = {target(item) for item in wanted}
+    old = [item for item in manifests(before, {}) if target(item) not in names]
+    found = [(item, live) for item in old if (live := cluster.get(target(item))) and is_ours(live)]
+    return [Change(target(item), How.DELETE, None, live, why="no longer wanted") for item, live in found]
+
+
+def _fits(release: Release, options: Options) -> None:
+    """Raises Problem where another command is the one to run."""
+    if release.phase in ("upgrading", "uninstalling"):
+        other = "upgrade" if release.phase == "upgrading" else "uninstall"
+        raise Problem(
+            f"an {other} is half done",
+            remedy=f"finish it with vgpuctl {other}"
+            + (", or go back with vgpuctl upgrade --rollback" if other == "upgrade" else ""),
+            exit_code=Exit.FINDINGS,
+        )
+    if release.options.namespace != options.namespace:
+        raise Problem(
+            f"vgpuctl has installed in {release.options.namespace} already",
+            remedy=f"-n {release.options.namespace}, or vgpuctl uninstall first",
+            exit_code=Exit.FINDINGS,
+        )
+    if release.phase == "installed" and release.version != vgpuctl.__version__:
+        raise Problem(
+            f"version {release.version} is installed, this is {vgpuctl.__version__}",
+            remedy="vgpuctl upgrade",
+            exit_code=Exit.FINDINGS,
+        )
+    if release.phase == "installed" and (told := changed(release.options, options)):
+        raise Problem(
+            "vgpuctl is installed with other options",
+            told,
+            "vgpuctl upgrade changes them, stage by stage",
+            Exit.FINDINGS,
+        )
+
+
+def changed(before: Options, after: Options) -> str:
+    """Which options differ, as old → new."""
+    old: Mapping[str, object] = msgspec.to_builtins(before)
+    new: Mapping[str, object] = msgspec.to_builtins(after)
+    return ", ".join(f"{name} {_said(old[name])} → {_said(new[name])}" for name in new if old[name] != new[name])
+
+
+def _said(value: object) -> str:
+    return str(value) if value else "none"
+
+
+def _wanted(options: Options, facts: Facts) -> tuple[list[Object], list[str]]:
+    """The objects, and notes. Raises Missing when ConfigMaps are not known."""
+    known = inventory(facts)
+    notes = [f"the nodes could not be read: {known.note}"] if known.note else []
+    objects = manifests(options, libraries(options), known.context, named=known.named)
+    there = pool.plugin_config(facts)
+    if there is not None:
+        elsewhere = there.map.metadata
+        mine = [item for item in objects if is_device(item)]
+        if any(target(item) != Target("ConfigMap", elsewhere.name, elsewhere.namespace) for item in mine):
+            notes.append(f"{there.place} is used as it is")
+            objects = [item for item in objects if not is_device(item)]
+    notes += _nodes(options, facts)
+    return objects, notes
+
+
+def _nodes(options: Options, facts: Facts) -> list[str]:
+    """What the node selector means for this cluster."""
+    nodes = facts.nodes.value or ()
+    picked = [node for node in nodes if options.node_selector.items() <= (node.metadata.labels or {}).items()]
+    gpus = {gpu.name for gpu in pool.gpu_nodes(facts)} if facts.nodes.known else set()
+    idle = [node.metadata.name for node in picked if node.metadata.name not in gpus]
+    if nodes and not picked:
+        return [f"no node has the labels of --node-selector: {PLUGIN} will run nowhere"]
+    if gpus and idle and not options.node_selector:
+        shows = "shows" if len(idle) == 1 else "show"
+        return [
+            f"{rollout.some(idle)} {shows} no sign of an NVIDIA GPU, and the plugin will run there too: "
+            "--node-selector nvidia.com/gpu.present=true or the like limits it"
+        ]
+    return []
+
+
+def _noted(outcome: Outcome, notes: Collection[str]) -> Outcome:
+    outcome.changes.notes.extend(notes)
+    return outcome

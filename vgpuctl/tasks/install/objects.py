@@ -1,0 +1,156 @@
+"""From the objects that are wanted and those that live to the steps that bring them about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from vgpuctl.model.change import Change, How, Target
+from vgpuctl.model.install.compare import differences, dropped
+from vgpuctl.model.install.manifests import kept, target
+from vgpuctl.model.install.owner import owner
+from vgpuctl.model.install.release import Backup
+from vgpuctl.model.problem import Exit, Problem
+from vgpuctl.tasks.apply import Reversible, Step, Wait, is_ours
+from vgpuctl.tasks.install.live import Live, Object
+
+FORCE = "--force-conflicts"
+_OWN_ANNOTATIONS = ("deprecated.daemonset.template.generation",)
+"""Annotations that the API server makes anew."""
+
+
+@dataclass
+class Plan:
+    """steps: in order. unchanged: what is right already. refusals: what is others' and stays theirs. backups: what was
+    others' and is replaced. notes: for the user."""
+
+    steps: list[Step] = field(default_factory=list)
+    unchanged: list[Change] = field(default_factory=list)
+    refusals: list[Problem] = field(default_factory=list)
+    backups: list[Backup] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def bring_about(
+    cluster: Live,
+    wanted: Sequence[Object],
+    live: Mapping[Target, Object | None],
+    *,
+    former: Iterable[Object] = (),
+    force: bool = False,
+) -> Plan:
+    """The steps to objects. former: what an earlier version applied, to see what it set and we do not.
+    force: what others made by hand is replaced; what a tool keeps elsewhere never is."""
+    plan = Plan()
+    before = {target(item): item for item in former}
+    for item in wanted:
+        one = target(item)
+        have = live[one]
+        if have is None:
+            plan.steps.append(Reversible(_apply(item, None), partial(_undone, item)))
+        elif kept(item):
+            plan.unchanged.append(_apply(item, have))
+            if not is_ours(have) and "immutable" not in item:
+                plan.notes.append(f"{one} is there already and is used as it is")
+        elif whose := owner(have):
+            _others(plan, cluster, item, have, force=force, elsewhere=whose.elsewhere, name=whose.name)
+        else:
+            _ours(plan, item, have, before.get(one))
+    return plan
+
+
+def _ours(plan: Plan, item: Object, have: Object, former: Object | None) -> None:
+    lines = (*differences(item, have), *(dropped(former, item, have) if former else ()))
+    change = Change(target(item), How.APPLY, item, have, lines)
+    if not lines:
+        plan.unchanged.append(change)
+    elif former is None:
+        plan.steps.append(change)
+    else:
+        plan.steps.append(Reversible(change, lambda: [_apply(former, item)]))
+
+
+def _others(plan: Plan, cluster: Live, item: Object, have: Object, *, force: bool, elsewhere: str, name: str) -> None:
+    one = target(item)
+    if elsewhere:
+        plan.refusals.append(
+            Problem(
+                f"{one} belongs to {name}",
+                f"it would be changed back, or stand in the way of {elsewhere}",
+                f"change it in {elsewhere}, or take it out there first",
+                Exit.FINDINGS,
+            )
+        )
+    elif not force:
+        plan.refusals.append(
+            Problem(
+                f"{one} is there already, and vgpuctl did not make it",
+                f"written by {name}",
+                f"remove it, or have it replaced with {FORCE}: it comes back at uninstall",
+                Exit.FINDINGS,
+            )
+        )
+    else:
+        bare = cleaned(have)
+        plan.backups.append(whole(bare))
+        plan.steps += [
+            Reversible(_deletion(have), lambda: [Change(one, How.CREATE, bare)]),
+            gone(cluster, one),
+            Reversible(_apply(item, None), lambda: [_deletion(item), gone(cluster, one)]),
+        ]
+
+
+def _apply(item: Object, before: Object | None) -> Change:
+    return Change(target(item), How.APPLY, item, before)
+
+
+def _undone(item: Object) -> list[Change | Wait]:
+    return [Change(target(item), How.DELETE, None, item)]
+
+
+def _deletion(item: Object) -> Change:
+    """Deletes an object in whose place another one of its name comes: that one adopts the pods of a DaemonSet."""
+    options = {"propagationPolicy": "Orphan"} if item["kind"] == "DaemonSet" else None
+    return Change(target(item), How.DELETE, options, item, why=f"replaced; {FORCE}")
+
+
+def gone(cluster: Live, one: Target) -> Wait:
+    """Until an object that was deleted is not there any more."""
+    return Wait(f"{one} is gone", lambda: cluster.get(one) is None)
+
+
+def cleaned(item: Mapping[str, Any]) -> Object:
+    """A live object as one would write it: without what the API server adds."""
+    metadata = item["metadata"]
+    annotations = {
+        key: value for key, value in (metadata.get("annotations") or {}).items() if key not in _OWN_ANNOTATIONS
+    }
+    said = {
+        "name": metadata["name"],
+        "namespace": metadata.get("namespace"),
+        "labels": metadata.get("labels"),
+        "annotations": annotations,
+    }
+    rest = {key: value for key, value in item.items() if key not in ("metadata", "status")}
+    return {**rest, "metadata": {key: value for key, value in said.items() if value}}
+
+
+def whole(item: Object) -> Backup:
+    """The backup of a whole object."""
+    one = target(item)
+    return Backup(api_version=one.api_version, kind=one.kind, name=one.name, namespace=one.namespace, before=item)
+
+
+def backed_up(backup: Backup) -> Target:
+    """Which object a backup is of."""
+    return Target(backup.kind, backup.name, backup.namespace, backup.api_version)
+
+
+def merged(old: Iterable[Backup], new: Iterable[Backup]) -> tuple[Backup, ...]:
+    """All backups; of two of one place the older one holds what was there before us."""
+    found: dict[tuple[Target, str], Backup] = {}
+    for backup in (*old, *new):
+        found.setdefault((backed_up(backup), backup.path), backup)
+    return tuple(found.values())

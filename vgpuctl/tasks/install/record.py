@@ -1,0 +1,148 @@
+"""The record of the installation as lock and memory: who takes it, how far the work came, who puts it down."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from vgpuctl.model.change import Change, How, Line, Target
+from vgpuctl.model.install.manifests import VERSION
+from vgpuctl.model.install.release import KEY, NAME, Holder, Release, config_map, decode, text
+from vgpuctl.model.problem import Exit, Problem
+from vgpuctl.tasks.apply import Conduct, Group, Outcome, Reversible, apply
+from vgpuctl.tasks.history import Recorder
+from vgpuctl.tasks.install.live import Live
+
+_MARGIN = 60.0
+"""Seconds that a command may take beside its waits."""
+_DOING = {"installing": "install", "upgrading": "upgrade", "uninstalling": "uninstall", "installed": "work on"}
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The record as it was read. text: exactly, for the test of a later write."""
+
+    release: Release
+    text: str
+    item: dict[str, Any]
+
+    @property
+    def namespace(self) -> str:
+        return str(self.item["metadata"]["namespace"])
+
+
+def read(cluster: Live) -> Kept | None:
+    """The record, None when vgpuctl is not installed. Raises Problem, also for a record that cannot be read."""
+    found = cluster.objects("ConfigMap", query={"fieldSelector": f"metadata.name={NAME}"})
+    if len(found) > 1:
+        spaces = ", ".join(str(item["metadata"]["namespace"]) for item in found)
+        raise Problem(
+            f"there are several records of an installation: {NAME} in {spaces}",
+            remedy="delete the one that is wrong, such as one restored from elsewhere",
+            exit_code=Exit.FINDINGS,
+        )
+    return Kept(decode(found[0]), found[0]["data"][KEY], found[0]) if found else None
+
+
+def need(cluster: Live) -> Kept:
+    """The record. Raises Problem when there is none."""
+    kept = read(cluster)
+    if kept is None:
+        raise Problem(
+            "vgpuctl has installed nothing in this cluster",
+            f"there is no ConfigMap {NAME}",
+            "vgpuctl install; what was applied from an export is changed where the export is kept",
+            Exit.FINDINGS,
+        )
+    return kept
+
+
+def free(kept: Kept, say: Any, now: float) -> None:
+    """Raises Problem while somebody is at work; a command that was cut off is told of, and gone over."""
+    release, holder = kept.release, kept.release.holder
+    doing = _DOING[release.phase]
+    if holder is None:
+        return
+    begun = f"{holder.who} on {holder.host} began to {doing} at {_clock(holder.since)}"
+    if holder.until <= now or _is_dead(holder):
+        say(f"{begun} and was cut off: taking over")
+        return
+    raise Problem(
+        f"{begun} and is still at it",
+        f"it ends by {_clock(holder.until)} at the latest; nothing was changed here",
+        "wait for it; if that command is dead, run this one after that time",
+        Exit.FINDINGS,
+    )
+
+
+def _clock(moment: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(moment))
+
+
+def _is_dead(holder: Holder) -> bool:
+    """On this very machine, and its process is gone."""
+    if holder.host != socket.gethostname():
+        return False
+    if holder.pid == os.getpid():
+        return True
+    try:
+        os.kill(holder.pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:  # it is another user's
+        pass
+    return False
+
+
+def holder(cluster: Live, conduct: Conduct, seconds: float) -> Holder:
+    """Ourselves. seconds: all waits together."""
+    now = conduct.now()
+    who = Recorder(cluster, conduct.say, conduct.now).who()
+    return Holder(who=who, host=socket.gethostname(), pid=os.getpid(), since=now, until=now + seconds + _MARGIN)
+
+
+def place(namespace: str) -> Target:
+    return Target("ConfigMap", NAME, namespace)
+
+
+def take(kept: Kept | None, release: Release) -> Change | Reversible:
+    """The first write of a command: makes the record, or takes it over if it still says what was read."""
+    if kept is not None:
+        return write(kept.release, release, kept.namespace, kept.text)
+    where = place(release.options.namespace)
+    made = Change(where, How.CREATE, config_map(release), None, (Line("version", None, release.version),))
+    return Reversible(made, lambda: [Change(where, How.DELETE, None, config_map(release), routine=True)])
+
+
+def write(before: Release, after: Release, namespace: str, exactly: str = "") -> Change:
+    """A later write: if the record still says what it said."""
+    operations = [
+        {"op": "test", "path": f"/data/{KEY}", "value": exactly or text(before)},
+        {"op": "replace", "path": f"/data/{KEY}", "value": text(after)},
+        {"op": "add", "path": f"/metadata/labels/{VERSION.replace('/', '~1')}", "value": after.version},
+    ]
+    return Change(place(namespace), How.PATCH, operations, config_map(before), routine=True)
+
+
+def carry_out(cluster: Live, groups: Sequence[Group], conduct: Conduct, mine: Holder | None) -> Outcome:
+    """Applies groups, and puts the record down at the end, however that comes. mine: None when it is not taken."""
+    try:
+        return apply(cluster, groups, conduct, cluster.name)
+    finally:
+        if mine and not conduct.dry_run:
+            with suppress(Problem):
+                _put_down(cluster, replace(conduct, timeout=5.0, say=lambda _: None), mine)
+
+
+def _put_down(cluster: Live, conduct: Conduct, mine: Holder) -> None:
+    kept = read(cluster)
+    if kept and kept.release.holder == mine:
+        put_down = msgspec.structs.replace(kept.release, holder=None)
+        apply(cluster, [Group([write(kept.release, put_down, kept.namespace, kept.text)])], conduct)
