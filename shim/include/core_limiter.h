@@ -7,6 +7,7 @@
 #define VGPU_CORE_LIMITER_H
 
 #include "core_predict.h"
+#include "core_turn.h"
 #include "core_union.h"
 #include "cuda_abi.h"
 #include "region.h"
@@ -73,6 +74,7 @@ struct limiter {
   struct segment segments[MAX_SEGMENTS], *free_segments;
   _Atomic int pending;       /* closed segments not yet measured */
   _Atomic int64_t horizon;   /* the last of all streams' finish */
+  _Atomic int64_t ready;     /* before it the card does not begin: it changes over from another tenant */
   int64_t next_reap;
   int64_t resumed;   /* when launches were last held back and went on */
   int blocked;       /* launches are held back until there is credit again */
@@ -84,6 +86,8 @@ struct limiter {
   uint64_t tenth_busy[SHARE_TENTHS], second_busy[SHARE_SECONDS], own_busy[2];
   int64_t own_time;
   int tenths, seconds;
+  int outliers;      /* measurements in a row that others may have taken part in */
+  struct turn turn;  /* among the containers on this card */
 };
 
 /* One launch on its way through the hook. */

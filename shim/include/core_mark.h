@@ -15,8 +15,9 @@ enum mark_state mark_state(const struct mark *mark);
 /* Time between two marks that are done, ns; a negative value if the driver does not tell. */
 int64_t mark_between(const struct mark *from, const struct mark *to);
 
-/* Whether the stream has nothing left to do. */
+/* Whether the stream has nothing left to do, and whether it has; neither is known where it cannot be asked. */
 bool mark_stream_idle(const struct stream *stream);
+bool mark_stream_busy(const struct stream *stream);
 
 /* While one thread captures, calls that look at events would break its capture: these brackets allow them. */
 int mark_allow(void);

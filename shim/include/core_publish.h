@@ -7,6 +7,9 @@
 /* Charges compute time to the bucket and to busy_time, ns; a negative one is given back. */
 void core_charge(struct limiter *limiter, int64_t now, int64_t busy);
 
+/* The place of a time in a histogram, see CORE_HIST_BUCKETS. */
+int core_histogram_bucket(int64_t time);
+
 /* Counts a launch that was held back. */
 void core_count_wait(struct limiter *limiter, int64_t waited);
 

@@ -15,7 +15,7 @@
 #define CORE_SUFFIX ".core" /* appended to the region's path */
 #define CORE_MAGIC 4995142087320029014ull /* u64 at 0: the bytes VGPUCORE */
 #define CORE_MAJOR 1 /* a reader refuses another major version */
-#define CORE_MINOR 1 /* grows when a reserved field gets a meaning */
+#define CORE_MINOR 2 /* grows when a reserved field gets a meaning */
 #define CORE_CARDS_OFFSET 4096 /* where the card records begin */
 #define CORE_BYTES 561152 /* size of the file: header, card records, process records */
 #define CORE_LOCK_OFFSET 1099511627776ull /* a process holds an open-file-description lock on the byte at this offset + its slot while it lives */
@@ -30,6 +30,12 @@
 #define CORE_POLICY_DEFAULT 0 /* header.policy: idle compute time of the card may be used beyond the limit */
 #define CORE_POLICY_FORCE 1 /* header.policy: the core limit is a hard cap */
 #define CORE_POLICY_DISABLE 2 /* header.policy: no core limit */
+#define CARD_FILE_SUFFIX ".turns" /* appended to the card's UUID */
+#define CARD_FILE_MAGIC 5643667103661119061ull /* u64 at 0: the bytes UVGPTURN */
+#define CARD_FILE_MAJOR 1 /* a reader leaves a file of another major version alone */
+#define CARD_FILE_BYTES 4096 /* size of the card file: header, the turn at 64, tenants at 1024 */
+#define CARD_TENANTS 24 /* containers that can take turns on one card; more hold their own limits only */
+#define CARD_FINISH_UNKNOWN 18446744073709551615ull /* tenant.finish: a launch is under way of which nobody knows how long it takes */
 
 struct region_usage { /* device memory of one process on one card, bytes */
   uint64_t context; /* contexts, modules and driver: NVML's figure less the ledger */
@@ -162,6 +168,31 @@ _Static_assert(offsetof(struct core_waiter, since) == 8, "core_waiter.since");
 _Static_assert(offsetof(struct core_waiter, seen) == 16, "core_waiter.seen");
 _Static_assert(offsetof(struct core_waiter, wants) == 24, "core_waiter.wants");
 
+struct core_turn { /* the container's turns on the card, shared by its processes; the times are ns of CLOCK_MONOTONIC */
+  uint64_t owner; /* as tenant.owner in the card file; 0 before the first look */
+  uint64_t slot; /* tenant record + 1 in the card file; 0 none */
+  uint64_t word; /* turn.word under which the container has the card; 0 it has not */
+  uint64_t since; /* when the turn, or the part of it not yet in account, began */
+  uint64_t ends; /* when it is over */
+  uint64_t account; /* card time had so far over the container's part of the card, ns */
+  uint64_t finish; /* when what all processes of the container launched is expected to be done */
+  uint64_t turns; /* turns had */
+  uint64_t without; /* launches that did not wait for the turn any longer */
+  uint64_t taken_over; /* turns that were taken from another tenant that did not end them */
+  uint8_t pad0[48];
+};
+_Static_assert(sizeof(struct core_turn) == 128, "core_turn");
+_Static_assert(offsetof(struct core_turn, owner) == 0, "core_turn.owner");
+_Static_assert(offsetof(struct core_turn, slot) == 8, "core_turn.slot");
+_Static_assert(offsetof(struct core_turn, word) == 16, "core_turn.word");
+_Static_assert(offsetof(struct core_turn, since) == 24, "core_turn.since");
+_Static_assert(offsetof(struct core_turn, ends) == 32, "core_turn.ends");
+_Static_assert(offsetof(struct core_turn, account) == 40, "core_turn.account");
+_Static_assert(offsetof(struct core_turn, finish) == 48, "core_turn.finish");
+_Static_assert(offsetof(struct core_turn, turns) == 56, "core_turn.turns");
+_Static_assert(offsetof(struct core_turn, without) == 64, "core_turn.without");
+_Static_assert(offsetof(struct core_turn, taken_over) == 72, "core_turn.taken_over");
+
 struct core_card { /* one card; record i belongs to region.uuid[i] */
   char uuid[96]; /* as region.uuid */
   uint64_t memory_limit; /* limit in force, bytes: min(region.limit, card); 0 means none */
@@ -192,7 +223,8 @@ struct core_card { /* one card; record i belongs to region.uuid[i] */
   uint64_t wait_histogram[32]; /* how long held-back launches waited */
   uint64_t context_switch_latency[32]; /* how long ready launches waited while another tenant held the card */
   struct core_waiter waiters[24]; /* the container's queue for this card */
-  uint8_t pad3[256];
+  struct core_turn turn; /* the container among the others on this card */
+  uint8_t pad3[128];
 };
 _Static_assert(sizeof(struct core_card) == 2048, "core_card");
 _Static_assert(offsetof(struct core_card, uuid) == 0, "core_card.uuid");
@@ -221,6 +253,7 @@ _Static_assert(offsetof(struct core_card, context_switches) == 360, "core_card.c
 _Static_assert(offsetof(struct core_card, wait_histogram) == 512, "core_card.wait_histogram");
 _Static_assert(offsetof(struct core_card, context_switch_latency) == 768, "core_card.context_switch_latency");
 _Static_assert(offsetof(struct core_card, waiters) == 1024, "core_card.waiters");
+_Static_assert(offsetof(struct core_card, turn) == 1792, "core_card.turn");
 
 struct core_claim { /* memory of one process on one card, bytes */
   uint64_t claimed; /* allocated or being allocated, context included: what counts against the limit */
@@ -252,5 +285,59 @@ _Static_assert(offsetof(struct core_process, attached) == 32, "core_process.atta
 _Static_assert(offsetof(struct core_process, image) == 40, "core_process.image");
 _Static_assert(offsetof(struct core_process, claims) == 64, "core_process.claims");
 _Static_assert(offsetof(struct core_process, parked) == 320, "core_process.parked");
+
+struct card_turn { /* whose turn it is; changed by compare-and-swap of word under a lock on the file's first byte */
+  uint64_t word; /* (epoch << 8) | tenant record + 1; nobody's turn when the low byte is 0; the epoch grows with each change */
+  uint64_t since; /* when it changed, ns of CLOCK_MONOTONIC */
+  uint64_t ends; /* when the turn is over, ns of CLOCK_MONOTONIC */
+  uint8_t pad0[8];
+};
+_Static_assert(sizeof(struct card_turn) == 32, "card_turn");
+_Static_assert(offsetof(struct card_turn, word) == 0, "card_turn.word");
+_Static_assert(offsetof(struct card_turn, since) == 8, "card_turn.since");
+_Static_assert(offsetof(struct card_turn, ends) == 16, "card_turn.ends");
+
+struct card_tenant { /* one container that uses the card, written by its own processes only; the times are ns of CLOCK_MONOTONIC */
+  uint64_t owner; /* 0 free, else id, start and PID namespace of the container's first process, mixed */
+  uint64_t pid_namespace; /* inode of that PID namespace */
+  uint64_t seen; /* when it last wrote: a tenant not seen for a second is not there */
+  uint64_t wants; /* since when a launch is ready and waits for the turn; 0 none */
+  uint64_t finish; /* when what it launched is expected to be done; card_finish_unknown */
+  uint64_t frees; /* it has nothing under way and gives up its turn at this time; 0 no such promise */
+  uint64_t account; /* card time had so far over its part of the card, ns: the lowest is next */
+  uint32_t percent; /* its core limit, 1 to 99; 0 none */
+  uint32_t policy; /* core_policy_* */
+  uint32_t busy; /* card time of the last 100 ms, parts per million */
+  uint32_t light; /* 1: it uses less than a quarter of its part, and need not wait for the end of another's turn */
+  uint8_t pad0[56];
+};
+_Static_assert(sizeof(struct card_tenant) == 128, "card_tenant");
+_Static_assert(offsetof(struct card_tenant, owner) == 0, "card_tenant.owner");
+_Static_assert(offsetof(struct card_tenant, pid_namespace) == 8, "card_tenant.pid_namespace");
+_Static_assert(offsetof(struct card_tenant, seen) == 16, "card_tenant.seen");
+_Static_assert(offsetof(struct card_tenant, wants) == 24, "card_tenant.wants");
+_Static_assert(offsetof(struct card_tenant, finish) == 32, "card_tenant.finish");
+_Static_assert(offsetof(struct card_tenant, frees) == 40, "card_tenant.frees");
+_Static_assert(offsetof(struct card_tenant, account) == 48, "card_tenant.account");
+_Static_assert(offsetof(struct card_tenant, percent) == 56, "card_tenant.percent");
+_Static_assert(offsetof(struct card_tenant, policy) == 60, "card_tenant.policy");
+_Static_assert(offsetof(struct card_tenant, busy) == 64, "card_tenant.busy");
+_Static_assert(offsetof(struct card_tenant, light) == 68, "card_tenant.light");
+
+struct card_file { /* the card file */
+  uint64_t magic; /* card_file_magic */
+  uint32_t major; /* 1 */
+  uint32_t minor; /* 0 */
+  uint8_t pad0[48];
+  struct card_turn turn; /* whose turn it is */
+  uint8_t pad1[928];
+  struct card_tenant tenants[24]; /* a tenant keeps its record while it is there */
+};
+_Static_assert(sizeof(struct card_file) == 4096, "card_file");
+_Static_assert(offsetof(struct card_file, magic) == 0, "card_file.magic");
+_Static_assert(offsetof(struct card_file, major) == 8, "card_file.major");
+_Static_assert(offsetof(struct card_file, minor) == 12, "card_file.minor");
+_Static_assert(offsetof(struct card_file, turn) == 64, "card_file.turn");
+_Static_assert(offsetof(struct card_file, tenants) == 1024, "card_file.tenants");
 
 #endif

@@ -13,6 +13,7 @@
 #include "process.h"
 #include "settings.h"
 
+static int taking_turns; /* a container without a limit has its launches looked at as well */
 static const struct region *limited_region; /* set at the first launch */
 static int64_t uncounted;
 static int unlimited; /* launches passed since a limit was last seen */
@@ -28,6 +29,9 @@ static void note_time(const struct region *region) {
   int64_t count = __atomic_exchange_n(&uncounted, 0, __ATOMIC_RELAXED);
   int card = count ? card_current() : CARD_NONE;
   if (card != CARD_NONE) __atomic_fetch_add(&region->cards[card].launches, (uint64_t)count, __ATOMIC_RELAXED);
+  CUcontext context;
+  struct limiter *limiter = driver_inside ? NULL : limiter_current(&context);
+  if (limiter) __atomic_store_n(&taking_turns, turn_watch(limiter, core_now()), __ATOMIC_RELAXED);
 }
 
 /* Whether the launch needs nothing: no region, or no card of it has a core limit. */
@@ -44,6 +48,7 @@ static inline bool passes(void) {
   int cards = region_cards(region);
   for (int i = 0; i < cards; i++)
     if (core_limit(region, i)) return false;
+  if (__atomic_load_n(&taking_turns, __ATOMIC_RELAXED)) return false;
   __atomic_store_n(&uncounted, uncounted + 1, __ATOMIC_RELAXED);
   if (!__atomic_load_n(&unlimited, __ATOMIC_RELAXED)) __atomic_store_n(&unlimited, 1, __ATOMIC_RELAXED);
   return true;
@@ -57,6 +62,11 @@ static bool capturing(CUstream stream, bool per_thread) {
   return result != CUDA_SUCCESS || status != 0;
 }
 
+/* Whether launches are measured and may be held back: there is a limit, or other tenants to take turns with. */
+static bool managed(const struct limiter *limiter) {
+  return limiter_percent(limiter) || (!limiter->deaf && __atomic_load_n(&taking_turns, __ATOMIC_RELAXED));
+}
+
 static void before(struct launch *launch, CUstream stream, bool per_thread, uint64_t key) {
   CUcontext context;
   launch->limiter = NULL;
@@ -64,7 +74,7 @@ static void before(struct launch *launch, CUstream stream, bool per_thread, uint
   struct limiter *limiter = limiter_current(&context);
   if (!limiter) return;
   __atomic_fetch_add(launch->graph ? &limiter->shared->graphs : &limiter->shared->launches, 1, __ATOMIC_RELAXED);
-  if (!limiter_percent(limiter)) return;
+  if (!managed(limiter)) return;
   launch->limiter = limiter;
   launch->stream = stream;
   launch->per_thread = per_thread;
@@ -119,7 +129,7 @@ static struct limiter *measuring(CUcontext *context) {
 void core_synchronizes(void) {
   CUcontext context;
   struct limiter *limiter = measuring(&context);
-  if (!limiter || !limiter_percent(limiter) || !limiter_lock(limiter)) return;
+  if (!limiter || !managed(limiter) || !limiter_lock(limiter)) return;
   int mode = mark_allow();
   segment_close_all(limiter, core_now());
   mark_restore(mode);
@@ -129,8 +139,10 @@ void core_synchronizes(void) {
 void core_synchronized(void) {
   CUcontext context;
   struct limiter *limiter = measuring(&context);
-  if (!limiter || !limiter->pending || !limiter_lock(limiter)) return;
-  segment_reap(limiter, core_now(), true);
+  if (!limiter || !limiter_lock(limiter)) return;
+  int64_t now = core_now();
+  if (limiter->pending) segment_reap(limiter, now, true);
+  turn_synchronized(limiter, now);
   limiter_unlock(limiter);
 }
 
@@ -240,7 +252,7 @@ CUresult cuLaunchGridAsync(CUfunction function, int width, int height, CUstream 
 void core_boundary(CUstream stream, bool per_thread) {
   CUcontext context;
   struct limiter *limiter = measuring(&context);
-  if (!limiter || !limiter_percent(limiter) || capturing(stream, per_thread) || !limiter_lock(limiter)) return;
+  if (!limiter || !managed(limiter) || capturing(stream, per_thread) || !limiter_lock(limiter)) return;
   struct stream *known = stream_find(limiter, context, stream, per_thread);
   if (known) {
     int mode = mark_allow();

@@ -64,6 +64,8 @@ int64_t mark_between(const struct mark *from, const struct mark *to) {
 
 bool mark_stream_idle(const struct stream *stream) { return reachable(stream) && NEXT(cuStreamQuery)(stream->handle) == CUDA_SUCCESS; }
 
+bool mark_stream_busy(const struct stream *stream) { return reachable(stream) && NEXT(cuStreamQuery)(stream->handle) == CUDA_ERROR_NOT_READY; }
+
 int mark_allow(void) {
   int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
   if (!graph_captures() || !HAVE(cuThreadExchangeStreamCaptureMode)) return -1;

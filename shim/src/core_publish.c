@@ -9,18 +9,21 @@ static const int64_t interval = 100 * MILLISECOND;
 void core_charge(struct limiter *limiter, int64_t now, int64_t busy) {
   unsigned percent = limiter_percent(limiter);
   if (!busy) return;
-  if (percent) core_bucket_charge(&limiter->shared->bucket, now, busy, percent);
+  if (percent && !turn_unlimited(limiter)) core_bucket_charge(&limiter->shared->bucket, now, busy, percent, turn_credit_most(limiter, now));
   __atomic_fetch_add(&limiter->shared->busy_time, (uint64_t)busy, __ATOMIC_RELAXED);
   __atomic_fetch_add(&limiter->own_busy[0], (uint64_t)busy, __ATOMIC_RELAXED);
 }
 
-void core_count_wait(struct limiter *limiter, int64_t waited) {
-  uint64_t microseconds = (uint64_t)waited / MICROSECOND;
+int core_histogram_bucket(int64_t time) {
+  uint64_t microseconds = (uint64_t)time / MICROSECOND;
   int bucket = microseconds ? 64 - __builtin_clzll(microseconds) : 0;
-  if (bucket >= CORE_HIST_BUCKETS) bucket = CORE_HIST_BUCKETS - 1;
+  return bucket < CORE_HIST_BUCKETS ? bucket : CORE_HIST_BUCKETS - 1;
+}
+
+void core_count_wait(struct limiter *limiter, int64_t waited) {
   __atomic_fetch_add(&limiter->shared->waits, 1, __ATOMIC_RELAXED);
   __atomic_fetch_add(&limiter->shared->throttled_time, (uint64_t)waited, __ATOMIC_RELAXED);
-  __atomic_fetch_add(&limiter->shared->wait_histogram[bucket], 1, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&limiter->shared->wait_histogram[core_histogram_bucket(waited)], 1, __ATOMIC_RELAXED);
 }
 
 /* Parts per million since the sample nearest to `window` ago; the ring holds `count` samples, `latest` among them. */

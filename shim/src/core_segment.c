@@ -20,7 +20,7 @@ static const int64_t reap_interval = 250 * MICROSECOND;
 static const int64_t rebase_interval = SECOND;
 static const int64_t active_time = 100 * MILLISECOND;
 static const int64_t burst_beginning = MILLISECOND;
-enum { PROBE_NEW = 16, PROBE_ISOLATED = 64, PROBE_DENSE = 4096, NEW = 16 }; /* one launch in so many is measured alone */
+enum { PROBE_NEW = 16, PROBE_ISOLATED = 64, PROBE_DENSE = 4096, NEW = 16, MOST_OUTLIERS = 8 }; /* one launch in so many is measured alone */
 
 static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
 
@@ -94,8 +94,12 @@ void segment_close_all(struct limiter *limiter, int64_t now) {
     if (limiter->streams[i].open) close_open(limiter, &limiter->streams[i], now, false);
 }
 
+static int64_t start_of(const struct limiter *limiter, const struct stream *stream, int64_t now) {
+  return later(later(stream->finish, now + start_latency), limiter->ready);
+}
+
 int64_t segment_growth(const struct limiter *limiter, const struct stream *stream, int64_t now, int64_t duration) {
-  int64_t start = later(stream->finish, now + start_latency), finish = start + duration;
+  int64_t start = start_of(limiter, stream, now), finish = start + duration;
   int64_t growth = finish - later(limiter->horizon, start);
   return growth > 0 ? growth : 0;
 }
@@ -153,7 +157,7 @@ void segment_before(struct limiter *limiter, struct launch *launch, CUcontext co
   if (idle) {
     drop_open(limiter, stream);
     /* Another process may have had the card: the time would hold the change of context. */
-    bool after_others = now < limiter->contended && launch->duration < longest_shared;
+    bool after_others = (now < limiter->contended || now < limiter->ready) && launch->duration < longest_shared;
     bool probe = !known || (!after_others && (launch->duration >= long_launch || chance(stream, &stream->isolated, launch->prediction->measured < NEW ? PROBE_NEW : PROBE_ISOLATED)));
     if (probe) {
       measure_alone(limiter, launch, stream, true);
@@ -169,7 +173,7 @@ void segment_before(struct limiter *limiter, struct launch *launch, CUcontext co
     stream->open = begin(limiter, mark_record(limiter, stream));
   }
   if (launch->alone && stream->open) drop_open(limiter, stream);
-  int64_t start = later(stream->finish, now + start_latency);
+  int64_t start = start_of(limiter, stream, now);
   launch->charged = segment_growth(limiter, stream, now, launch->duration);
   stream->finish = start + launch->duration;
   limiter->horizon = later(limiter->horizon, stream->finish);
@@ -237,13 +241,23 @@ static void rebase(struct timeline *timeline, struct mark *mark, int64_t time) {
   timeline->base_time = time;
 }
 
+/* Where other tenants are, a time much longer than predicted may hold some of theirs: then what was predicted stays charged,
+   unless it is always so. */
+static bool held_up_by_others(struct limiter *limiter, const struct segment *segment, int64_t busy, int64_t now) {
+  if (!turn_shared(limiter, now) || !segment->predicted || busy < segment->predicted * 13 / 10)
+    limiter->outliers = 0;
+  else if (++limiter->outliers < MOST_OUTLIERS)
+    return true;
+  return false;
+}
+
 static void measure(struct limiter *limiter, struct stream *stream, struct segment *segment, int64_t now) {
   struct timeline *timeline = stream->timeline;
   if (!timeline->base) rebase(timeline, segment->start, now);
   int64_t between = mark_between(segment->start, segment->end), busy = worth(segment, between);
   int64_t from_base = mark_between(timeline->base, segment->end);
   if (segment->alone) __atomic_store_n(&segment->kind[0].prediction->launched, 0, __ATOMIC_RELAXED);
-  if (busy < 0) return;
+  if (busy < 0 || held_up_by_others(limiter, segment, busy, now)) return;
   int64_t end = timeline->base_time + from_base, grown = union_add(&timeline->busy, end - busy, end);
   core_charge(limiter, now, grown - segment->charged);
   learn(segment, busy);

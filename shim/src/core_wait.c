@@ -92,6 +92,7 @@ static int64_t credit_needed(const struct limiter *limiter, int64_t now, int64_t
     if (needed < busy * 100 / (int64_t)percent) needed = busy * 100 / (int64_t)percent;
     if (needed > credit_held) needed = credit_held;
   }
+  if (turn_shared(limiter, now) && needed < turn_credit(limiter, percent)) needed = turn_credit(limiter, percent);
   if (now < limiter->contended) {
     if (duration > longest) longest = duration;
     int64_t fair = longest * 100 / (int64_t)percent * (longest < longest_shared ? SHARED_BURST : 1);
@@ -103,7 +104,7 @@ static int64_t credit_needed(const struct limiter *limiter, int64_t now, int64_t
 
 /* 0: the launch may go; else when to look again. */
 static int64_t hold_until(struct limiter *limiter, int64_t now, int64_t duration, int64_t growth, unsigned percent) {
-  int64_t credit = core_bucket_credit(&limiter->shared->bucket, now);
+  int64_t credit = core_bucket_credit(&limiter->shared->bucket, now, turn_credit_most(limiter, now));
   bool blocked = __atomic_load_n(&limiter->blocked, __ATOMIC_RELAXED);
   if (!blocked && credit >= 0) {
     go_on(limiter, now);
@@ -150,7 +151,7 @@ int64_t wait_admission(struct limiter *limiter, struct launch *launch, CUcontext
   for (;;) {
     now = core_now();
     unsigned percent = limiter_percent(limiter);
-    if (!percent) break;
+    if (!percent && !turn_shared(limiter, now)) break;
     int64_t duration = predict_duration(launch->prediction), growth = duration;
     if (limiter->active_streams > 1 && limiter_lock(limiter)) {
       const struct stream *stream = stream_find(limiter, context, launch->stream, launch->per_thread);
@@ -158,7 +159,11 @@ int64_t wait_admission(struct limiter *limiter, struct launch *launch, CUcontext
       limiter_unlock(limiter);
     }
     int64_t wake = hold_unknown(launch, now);
-    if (!wake) wake = hold_until(limiter, now, duration, growth, percent);
+    if (!wake && percent && !turn_unlimited(limiter)) {
+      wake = hold_until(limiter, now, duration, growth, percent);
+      if (wake) wake = turn_blocked(limiter, now, wake);
+    }
+    if (!wake) wake = turn_hold(limiter, &now, duration);
     if (!wake) break;
     if (limiter_lock(limiter)) {
       int mode = mark_allow();

@@ -44,7 +44,7 @@ CORE_MAGIC: Final = 4995142087320029014
 #: a reader refuses another major version
 CORE_MAJOR: Final = 1
 #: grows when a reserved field gets a meaning
-CORE_MINOR: Final = 1
+CORE_MINOR: Final = 2
 #: where the card records begin
 CORE_CARDS_OFFSET: Final = 4096
 #: size of the file: header, card records, process records
@@ -76,6 +76,18 @@ CORE_POLICY_DEFAULT: Final = 0
 CORE_POLICY_FORCE: Final = 1
 #: header.policy: no core limit
 CORE_POLICY_DISABLE: Final = 2
+#: appended to the card's UUID
+CARD_FILE_SUFFIX: Final = ".turns"
+#: u64 at 0: the bytes UVGPTURN
+CARD_FILE_MAGIC: Final = 5643667103661119061
+#: a reader leaves a file of another major version alone
+CARD_FILE_MAJOR: Final = 1
+#: size of the card file: header, the turn at 64, tenants at 1024
+CARD_FILE_BYTES: Final = 4096
+#: containers that can take turns on one card; more hold their own limits only
+CARD_TENANTS: Final = 24
+#: tenant.finish: a launch is under way of which nobody knows how long it takes
+CARD_FINISH_UNKNOWN: Final = 18446744073709551615
 
 #: bytes of one record: device memory of one process on one card, bytes
 REGION_USAGE_SIZE: Final = 64
@@ -199,6 +211,30 @@ CORE_WAITER_SEEN: Final = Field(16, "<Q", 1, 8)
 #: compute time that its next launch is expected to take, ns; all bits set: it is using its turn
 CORE_WAITER_WANTS: Final = Field(24, "<Q", 1, 8)
 
+#: bytes of one record: the container's turns on the card, shared by its processes; the times are ns
+#: of CLOCK_MONOTONIC
+CORE_TURN_SIZE: Final = 128
+#: as tenant.owner in the card file; 0 before the first look
+CORE_TURN_OWNER: Final = Field(0, "<Q", 1, 8)
+#: tenant record + 1 in the card file; 0 none
+CORE_TURN_SLOT: Final = Field(8, "<Q", 1, 8)
+#: turn.word under which the container has the card; 0 it has not
+CORE_TURN_WORD: Final = Field(16, "<Q", 1, 8)
+#: when the turn, or the part of it not yet in account, began
+CORE_TURN_SINCE: Final = Field(24, "<Q", 1, 8)
+#: when it is over
+CORE_TURN_ENDS: Final = Field(32, "<Q", 1, 8)
+#: card time had so far over the container's part of the card, ns
+CORE_TURN_ACCOUNT: Final = Field(40, "<Q", 1, 8)
+#: when what all processes of the container launched is expected to be done
+CORE_TURN_FINISH: Final = Field(48, "<Q", 1, 8)
+#: turns had
+CORE_TURN_TURNS: Final = Field(56, "<Q", 1, 8)
+#: launches that did not wait for the turn any longer
+CORE_TURN_WITHOUT: Final = Field(64, "<Q", 1, 8)
+#: turns that were taken from another tenant that did not end them
+CORE_TURN_TAKEN_OVER: Final = Field(72, "<Q", 1, 8)
+
 #: bytes of one record: one card; record i belongs to region.uuid[i]
 CORE_CARD_SIZE: Final = 2048
 #: as region.uuid
@@ -254,6 +290,8 @@ CORE_CARD_WAIT_HISTOGRAM: Final = Field(512, "<Q", 32, 8)
 CORE_CARD_CONTEXT_SWITCH_LATENCY: Final = Field(768, "<Q", 32, 8)
 #: the container's queue for this card
 CORE_CARD_WAITERS: Final = Field(1024, "", 24, 32)
+#: the container among the others on this card
+CORE_CARD_TURN: Final = Field(1792, "", 1, 128)
 
 #: bytes of one record: memory of one process on one card, bytes
 CORE_CLAIM_SIZE: Final = 16
@@ -281,3 +319,53 @@ CORE_PROCESS_IMAGE: Final = Field(40, "<Q", 1, 8)
 CORE_PROCESS_CLAIMS: Final = Field(64, "", 16, 16)
 #: claims set aside while the process is checkpointed and holds no memory, bytes, by card
 CORE_PROCESS_PARKED: Final = Field(320, "<Q", 16, 8)
+
+#: bytes of one record: whose turn it is; changed by compare-and-swap of word under a lock on the
+#: file's first byte
+CARD_TURN_SIZE: Final = 32
+#: (epoch << 8) | tenant record + 1; nobody's turn when the low byte is 0; the epoch grows with each
+#: change
+CARD_TURN_WORD: Final = Field(0, "<Q", 1, 8)
+#: when it changed, ns of CLOCK_MONOTONIC
+CARD_TURN_SINCE: Final = Field(8, "<Q", 1, 8)
+#: when the turn is over, ns of CLOCK_MONOTONIC
+CARD_TURN_ENDS: Final = Field(16, "<Q", 1, 8)
+
+#: bytes of one record: one container that uses the card, written by its own processes only; the
+#: times are ns of CLOCK_MONOTONIC
+CARD_TENANT_SIZE: Final = 128
+#: 0 free, else id, start and PID namespace of the container's first process, mixed
+CARD_TENANT_OWNER: Final = Field(0, "<Q", 1, 8)
+#: inode of that PID namespace
+CARD_TENANT_PID_NAMESPACE: Final = Field(8, "<Q", 1, 8)
+#: when it last wrote: a tenant not seen for a second is not there
+CARD_TENANT_SEEN: Final = Field(16, "<Q", 1, 8)
+#: since when a launch is ready and waits for the turn; 0 none
+CARD_TENANT_WANTS: Final = Field(24, "<Q", 1, 8)
+#: when what it launched is expected to be done; card_finish_unknown
+CARD_TENANT_FINISH: Final = Field(32, "<Q", 1, 8)
+#: it has nothing under way and gives up its turn at this time; 0 no such promise
+CARD_TENANT_FREES: Final = Field(40, "<Q", 1, 8)
+#: card time had so far over its part of the card, ns: the lowest is next
+CARD_TENANT_ACCOUNT: Final = Field(48, "<Q", 1, 8)
+#: its core limit, 1 to 99; 0 none
+CARD_TENANT_PERCENT: Final = Field(56, "<I", 1, 4)
+#: core_policy_*
+CARD_TENANT_POLICY: Final = Field(60, "<I", 1, 4)
+#: card time of the last 100 ms, parts per million
+CARD_TENANT_BUSY: Final = Field(64, "<I", 1, 4)
+#: 1: it uses less than a quarter of its part, and need not wait for the end of another's turn
+CARD_TENANT_LIGHT: Final = Field(68, "<I", 1, 4)
+
+#: bytes of one record: the card file
+CARD_FILE_SIZE: Final = 4096
+#: card_file_magic
+CARD_FILE_MAGIC: Final = Field(0, "<Q", 1, 8)
+#: 1
+CARD_FILE_MAJOR: Final = Field(8, "<I", 1, 4)
+#: 0
+CARD_FILE_MINOR: Final = Field(12, "<I", 1, 4)
+#: whose turn it is
+CARD_FILE_TURN: Final = Field(64, "", 1, 32)
+#: a tenant keeps its record while it is there
+CARD_FILE_TENANTS: Final = Field(1024, "", 24, 128)

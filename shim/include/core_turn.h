@@ -1,0 +1,73 @@
+/* Turns between the containers of one card.
+
+   Where several are busy, one at a time launches: a change of context costs the card 0.15 ms, and the driver's own slices of
+   2 ms waste a twelfth of it. A turn is as long as the container's part of a period of some ten milliseconds; who had least
+   for its part is next. A container that uses little of its part ("light") need not wait for the end of a turn. Nobody waits
+   for one that does not play by the rules: see takes_over.
+
+   The container is one participant: its processes share struct core_turn in <region>.core. */
+#ifndef VGPU_CORE_TURN_H
+#define VGPU_CORE_TURN_H
+
+#include "core_card_file.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct limiter;
+
+enum { TURN_SAMPLES = 11 };
+
+struct turn {
+  struct card_handle handle;
+  struct card_file file; /* as read last */
+  struct card_tenant shown;
+  int64_t quiet;       /* until then nobody else is there */
+  int64_t next_look;   /* while the container has the turn */
+  int64_t written;     /* when the own record was */
+  int64_t looked, active; /* active: when the container last had or wanted the turn */
+  int64_t raised;      /* finish as this process last put it */
+  int64_t unknown;     /* until then a launch of unknown length is taken to be under way */
+  int64_t longest;     /* launch of another tenant that was waited for */
+  int64_t wanted;      /* since when a launch of this process waits for the turn; 0 none does */
+  int64_t watched;     /* since when the same word has been seen */
+  uint64_t watched_word;
+  int64_t ignored[CARD_TENANTS];  /* until when */
+  int64_t light_about; /* until when a light tenant is taken to be there */
+  int64_t unmanaged;   /* until when turns are not waited for */
+  int64_t synchronized, gap; /* when the program last waited for the card; its mean time from there to the next launch */
+  int64_t quantum, part;     /* length of a turn, ns; the container's part of the card, parts per million */
+  _Atomic int64_t others;    /* until when other busy tenants are taken to be there */
+  _Atomic bool open;         /* there is a card file */
+  bool yield, light;
+  int samples;
+  int64_t sample_time[TURN_SAMPLES];
+  uint64_t sample_busy[TURN_SAMPLES];
+};
+
+/* Returns when the container has the turn and the launch fits into it, *now moved on, or when to look again. `duration`: of
+   the launch, ns, 0 unknown. 0: the launch may go. */
+int64_t turn_hold(struct limiter *limiter, int64_t *now, int64_t duration);
+
+/* The container's own limit holds the launch back until `wake`: its turn ends as soon as the card is done. Returns when to
+   look again. */
+int64_t turn_blocked(struct limiter *limiter, int64_t now, int64_t wake);
+
+/* The program waited for the card. Needs the limiter's lock. */
+void turn_synchronized(struct limiter *limiter, int64_t now);
+
+/* Whether other busy tenants are on the card. */
+bool turn_shared(const struct limiter *limiter, int64_t now);
+
+/* Whether the container may go beyond its limit, because others would show themselves if they wanted the time. */
+bool turn_unlimited(const struct limiter *limiter);
+
+/* Where turns are taken: the credit, in wall time, after which a held-back container begins again; and the most that its
+   bucket keeps, for it cannot use any while it is others' turn. */
+int64_t turn_credit(const struct limiter *limiter, unsigned percent);
+int64_t turn_credit_most(const struct limiter *limiter, int64_t now);
+
+/* Shows that the container is there; for one without a limit, whose launches are not looked at. True: it takes turns. */
+bool turn_watch(struct limiter *limiter, int64_t now);
+
+#endif
