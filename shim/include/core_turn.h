@@ -28,6 +28,7 @@ struct turn {
   int64_t looked, active; /* active: when the container last had or wanted the turn */
   int64_t raised;      /* finish as this process last put it */
   int64_t unknown;     /* until then a launch of unknown length is taken to be under way */
+  int64_t skipped;     /* when it last launched without the turn, being light */
   int64_t longest;     /* launch of another tenant that was waited for */
   int64_t wanted;      /* since when a launch of this process waits for the turn; 0 none does */
   int64_t watched;     /* since when the same word has been seen */
@@ -58,6 +59,9 @@ void turn_synchronized(struct limiter *limiter, int64_t now);
 
 /* Whether other busy tenants are on the card. */
 bool turn_shared(const struct limiter *limiter, int64_t now);
+
+/* Whether other tenants may have the card now. */
+bool turn_missed(const struct limiter *limiter, int64_t now);
 
 /* Whether the container may go beyond its limit, because others would show themselves if they wanted the time. */
 bool turn_unlimited(const struct limiter *limiter);

@@ -157,8 +157,8 @@ void segment_before(struct limiter *limiter, struct launch *launch, CUcontext co
   if (idle) {
     drop_open(limiter, stream);
     /* Another process may have had the card: the time would hold the change of context. */
-    bool after_others = (now < limiter->contended || now < limiter->ready) && launch->duration < longest_shared;
-    bool probe = !known || (!after_others && (launch->duration >= long_launch || chance(stream, &stream->isolated, launch->prediction->measured < NEW ? PROBE_NEW : PROBE_ISOLATED)));
+    launch->after_others = known && ((launch->duration < longest_shared && (now < limiter->contended || now < limiter->ready)) || turn_missed(limiter, now));
+    bool probe = !known || launch->duration >= long_launch || chance(stream, &stream->isolated, launch->prediction->measured < NEW ? PROBE_NEW : PROBE_ISOLATED);
     if (probe) {
       measure_alone(limiter, launch, stream, true);
     } else if (limiter->active_streams > 1 && now - limiter->resumed < burst_beginning) {
@@ -199,6 +199,7 @@ void segment_after(struct limiter *limiter, struct launch *launch, bool launched
     }
     segment->alone = true;
     segment->idle = launch->idle;
+    segment->after_others = launch->after_others;
     segment->host_gap = now - launch->start_returned;
     join(segment, launch);
     if (!__atomic_load_n(&launch->prediction->launched, __ATOMIC_RELAXED)) __atomic_store_n(&launch->prediction->launched, now, __ATOMIC_RELAXED);
@@ -244,6 +245,7 @@ static void rebase(struct timeline *timeline, struct mark *mark, int64_t time) {
 /* Where other tenants are, a time much longer than predicted may hold some of theirs: then what was predicted stays charged,
    unless it is always so. */
 static bool held_up_by_others(struct limiter *limiter, const struct segment *segment, int64_t busy, int64_t now) {
+  if (segment->after_others) return busy > segment->predicted;
   if (!turn_shared(limiter, now) || !segment->predicted || busy < segment->predicted * 13 / 10)
     limiter->outliers = 0;
   else if (++limiter->outliers < MOST_OUTLIERS)

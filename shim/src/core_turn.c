@@ -9,7 +9,7 @@
 /* Measured on an H200: a change of context; sums and latencies by period and by work in flight. */
 static const int64_t switch_time = 150 * MICROSECOND;
 static const int64_t in_flight = 2 * MILLISECOND, in_flight_light = 400 * MICROSECOND;
-static const int64_t periods[] = {20 * MILLISECOND, 20 * MILLISECOND, 100 * MILLISECOND / 3, 50 * MILLISECOND, 50 * MILLISECOND};
+static const int64_t periods[] = {20 * MILLISECOND, 20 * MILLISECOND, 20 * MILLISECOND, 100 * MILLISECOND / 3, 50 * MILLISECOND, 50 * MILLISECOND};
 static const int64_t longest_period = 100 * MILLISECOND; /* divided without rest by all but one: windows of 100 ms look alike */
 
 static const int64_t look_alone = 10 * MILLISECOND, look_absent = SECOND, look_turn = 250 * MICROSECOND;
@@ -25,6 +25,7 @@ static const int64_t unknown_most = 20 * MILLISECOND, finish_most = SECOND;
 static const int64_t overstay = 50 * MILLISECOND, ignore_time = SECOND;
 static const int64_t starving = 500 * MILLISECOND;
 static const int64_t light_patience = MILLISECOND;
+static const int64_t light_rest = 5 * MILLISECOND;      /* after a launch without the turn */
 static const int64_t light_window = 100 * MILLISECOND;
 static const int64_t lag_most = 200 * MILLISECOND;      /* of an account behind the others' */
 static const int64_t hold_most = 500 * MICROSECOND;     /* after the program waited for the card */
@@ -79,7 +80,7 @@ static void divide(struct limiter *limiter, int64_t now) {
   int64_t total = later(limits * 10000 + unlimited * each, 1000000);
   int64_t busy_total = busy_limits * 10000 + busy_unlimited * each;
   int64_t mine = own ? own * 10000 : each;
-  int64_t period = busy < (int64_t)(sizeof periods / sizeof periods[0]) ? periods[busy] : busy <= 5 ? periods[4] : longest_period;
+  int64_t period = busy < (int64_t)(sizeof periods / sizeof periods[0]) ? periods[busy] : longest_period;
   bool capped = own && !turn_unlimited(limiter);
   turn->part = later(mine * 1000000 / total, 1000);
   turn->quantum = later(period * mine / (capped ? total : later(busy_total, mine)), 200 * MICROSECOND);
@@ -149,7 +150,7 @@ static void settle(struct limiter *limiter, int64_t now) {
 }
 
 static void lose(struct limiter *limiter, uint64_t word, int64_t now) {
-  if (__atomic_compare_exchange_n(&container(limiter)->word, &word, 0, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) settle(limiter, now);
+  if (word && __atomic_compare_exchange_n(&container(limiter)->word, &word, 0, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) settle(limiter, now);
 }
 
 /* Reads the card file. False: nobody else is there, or there is no file: no turns. */
@@ -363,7 +364,7 @@ static int64_t want(struct limiter *limiter, int64_t now, int64_t duration) {
   bool new = !turn->wanted;
   if (new) begin_to_want(limiter, now);
   int64_t waited = now - turn->wanted;
-  bool light = duration && busy_lately(limiter, now) + duration < light_most(limiter);
+  bool light = busy_lately(limiter, now) + duration < light_most(limiter) && now - turn->skipped > light_rest;
   new = new || light != turn->light;
   turn->light = light;
   turn->active = now;
@@ -377,6 +378,7 @@ static int64_t want(struct limiter *limiter, int64_t now, int64_t duration) {
     __atomic_fetch_add(&own->without, 1, __ATOMIC_RELAXED);
     count_wait_for_turn(limiter, waited);
     turn->wanted = 0;
+    turn->skipped = now;
     show(limiter, now);
     return 0;
   }
@@ -465,6 +467,8 @@ void turn_synchronized(struct limiter *limiter, int64_t now) {
 }
 
 bool turn_shared(const struct limiter *limiter, int64_t now) { return now < limiter->turn.others; }
+
+bool turn_missed(const struct limiter *limiter, int64_t now) { return turn_shared(limiter, now) && !has_turn(limiter); }
 
 bool turn_unlimited(const struct limiter *limiter) {
   return limiter->turn.open && __atomic_load_n(&limiter->region->header->policy, __ATOMIC_RELAXED) == CORE_POLICY_DEFAULT;

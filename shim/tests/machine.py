@@ -13,6 +13,7 @@ import signal
 import subprocess
 import threading
 import time
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SHIM = ROOT / "shim"
 BUILD = SHIM / "build"
 PROGRAMS = BUILD / "tests"
+LOCKS = Path("/tmp/vgpulock")
 MIB = 1 << 20
 
 OUT_OF_MEMORY = 2
@@ -124,6 +126,11 @@ class Actor:
         self.process.wait(10)
 
 
+def own_card(model: str) -> str:
+    """One card with a UUID that no other simulated machine has: containers with the same card take turns on it."""
+    return f"1x{model}:uuid=GPU-{uuid.uuid4()}"
+
+
 @dataclass
 class Machine:
     """Simulated cards with a state of their own under `directory`."""
@@ -179,6 +186,8 @@ class Machine:
         if self._watcher:
             self._watcher.kill()
             self._watcher.wait(10)
+        if ":uuid=" in self.gpus:
+            (LOCKS / f"{self.gpus.split(':uuid=')[1]}.turns").unlink(missing_ok=True)
 
 
 @dataclass

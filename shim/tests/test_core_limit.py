@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from machine import BUILD, PROGRAMS, SHIM, Container, Machine, library
+from machine import BUILD, PROGRAMS, SHIM, Container, Machine, library, own_card
 
 Row = dict[str, Any]
-H200 = "1xH200-141GB"
 GAP = 1500  # ns between two kernels of a stream: the simulated card needs what a real one does
 
 
@@ -36,7 +35,7 @@ def share(built: None) -> Path:
 
 @pytest.fixture
 def machine(machine_of: Callable[..., Machine]) -> Machine:
-    return machine_of(gpus=H200)
+    return machine_of(gpus=own_card("H200-141GB"))
 
 
 def container(machine: Machine, limit: int, **more: str) -> Container:
