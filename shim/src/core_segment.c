@@ -164,7 +164,10 @@ void segment_before(struct limiter *limiter, struct launch *launch, CUcontext co
     } else if (limiter->active_streams > 1 && now - limiter->resumed < burst_beginning) {
       /* Its time must be known: what other streams are measured to do meanwhile would be charged once more. */
       stream->open = begin(limiter, mark_start(limiter, launch, stream, true));
-      if (stream->open) stream->open->idle = launch->idle;
+      if (stream->open) {
+        stream->open->idle = launch->idle;
+        stream->open->after_others = launch->after_others;
+      }
     }
   } else if (!known || (!launch->overlaps && chance(stream, &stream->dense, PROBE_DENSE))) {
     close_open(limiter, stream, now, false);
