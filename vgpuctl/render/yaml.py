@@ -19,8 +19,8 @@ class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[mi
 
 
 def _text(dumper: Any, text: str) -> Any:
-    plain = text.isprintable() and not needs_quotes(text)
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if plain else '"')
+    style = '"' if not text.isprintable() else "'" if needs_quotes(text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 _Dumper.add_representer(str, _text)

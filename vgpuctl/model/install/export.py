@@ -18,7 +18,7 @@ class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[mi
 
 
 def _text(dumper: Any, text: str) -> Any:
-    style = "|" if "\n" in text else '"' if needs_quotes(text) else None
+    style = "|" if "\n" in text else "'" if needs_quotes(text) else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
