@@ -1,4 +1,4 @@
-"""Builds the preloaded library for both architectures and puts it into the wheel as data.
+"""Builds the preloaded library, the simulated driver and the load program for both architectures: data of the wheel.
 
 A build without it must be asked for: VGPUCTL_NO_SHIM=1.
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-LIBRARIES = ("libvgpu.so", "fake/libcuda.so.1", "fake/libnvidia-ml.so.1")
+FILES = ("libvgpu.so", "fake/libcuda.so.1", "fake/libnvidia-ml.so.1", "bench/share")
 ARCHITECTURES = ("x86_64", "aarch64")
 
 
@@ -33,5 +33,5 @@ class ShimHook(BuildHookInterface):  # type: ignore[type-arg]
             raise SystemExit(f"the shim cannot be built: make is not installed; {without}") from None
         if done.returncode:
             raise SystemExit(f"the shim cannot be built ({without}):\n{done.stdout}{done.stderr}")
-        for name in (f"shim/build/{machine}/{library}" for machine in ARCHITECTURES for library in LIBRARIES):
+        for name in (f"shim/build/{machine}/{file}" for machine in ARCHITECTURES for file in FILES):
             build_data["force_include"][str(Path(self.root, name))] = f"vgpuctl/_data/{name}"

@@ -28,6 +28,7 @@ COMMANDS = {
         Command("pod", "pod", "Is this pod or job spec right?", _LOOK),
         Command("install", "install", "Put the plugin, its library and configuration into the cluster", _CHANGE),
         Command("config", "config", "Which configuration is right for my cards? Is this one right?", _CHANGE),
+        Command("card", "card", "Take a card out of service, and bring it back", _CHANGE),
         Command("quota", "quota", "How much may each team use, and how much does it use?", _CHANGE),
         Command("completion", "completion", "Completion for bash, zsh and fish", _TOOL),
         Command("version", "version", "Versions of vgpuctl and of what it is connected to", _TOOL),

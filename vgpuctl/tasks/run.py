@@ -42,20 +42,19 @@ def prepare(
     driver, "" for the real one. Raises Problem.
     """
     machine = platform.machine()
-    library = _library(f"shim/build/{machine}/libvgpu.so", "the library")
+    library = part(f"shim/build/{machine}/libvgpu.so", "the library")
     simulated: dict[str, str] = {}
     if simulate:
-        driver = _library(f"shim/build/{machine}/fake/libcuda.so.1", "the simulated driver")
-        simulated = simulation(before, str(driver.parent), simulate)
+        simulated = simulated_driver(before, simulate)
     by_percent = memory is not None and memory.percent is not None
-    cards = _cards(simulated, simulate, by_percent) if simulate or by_percent or gpu else ()
+    cards = cards_here(simulated, simulate, by_percent) if simulate or by_percent or gpu else ()
     uuids: tuple[str, ...]
     if gpu.startswith("MIG-"):
         if by_percent:
             raise Problem(f"--memory: what {gpu} has is not known", remedy="write a size such as 4Gi")
         cards, uuids = (), (gpu,)
     else:
-        cards = _chosen(cards, gpu) if gpu and cards else cards
+        cards = (chosen(cards, gpu, "--gpu"),) if gpu and cards else cards
         uuids = tuple(card.uuid for card in cards)
     limits = Limits(_bytes(memory, cards) if memory else (), cores, uuids, gpu)
     folder = runs.create(runs.base(before))
@@ -75,18 +74,25 @@ def _bytes(memory: Size, cards: Sequence[Card]) -> tuple[int, ...]:
     return tuple(int(card.memory * share) // MIB * MIB for card in cards)
 
 
-def _chosen(cards: Sequence[Card], gpu: str) -> tuple[Card, ...]:
-    """The card of an index or a UUID, which may be shortened as CUDA allows."""
+def chosen(cards: Sequence[Card], gpu: str, option: str) -> Card:
+    """The card of an index or a UUID, which may be shortened as CUDA allows. option: where it was named."""
     found = tuple(
         card for card in cards if str(card.index) == gpu or (len(gpu) > len("GPU-") and card.uuid.startswith(gpu))
     )
     if len(found) != 1:
         known = ", ".join(f"{card.index} ({card.uuid})" for card in cards)
-        raise Problem(f"--gpu {gpu} names {'several cards' if found else 'no card'}", f"the cards are {known}")
-    return found
+        raise Problem(f"{option} {gpu} names {'several cards' if found else 'no card'}", f"the cards are {known}")
+    return found[0]
 
 
-def _cards(simulated: Mapping[str, str], simulate: str, needed: bool) -> tuple[Card, ...]:
+def simulated_driver(before: Mapping[str, str], simulate: str) -> dict[str, str]:
+    """The variables that put the simulated driver with these cards in place. Raises Problem where it is not there."""
+    driver = part(f"shim/build/{platform.machine()}/fake/libcuda.so.1", "the simulated driver")
+    return simulation(before, str(driver.parent), simulate)
+
+
+def cards_here(simulated: Mapping[str, str], simulate: str, needed: bool) -> tuple[Card, ...]:
+    """The cards of this machine, or simulated ones. Raises Problem for none of those, and for none that are needed."""
     driver = NvmlDriver(environment=simulated)
     try:
         cards = driver.read()[1]
@@ -102,7 +108,8 @@ def _cards(simulated: Mapping[str, str], simulate: str, needed: bool) -> tuple[C
     return cards.value or ()
 
 
-def _library(name: str, what: str) -> Path:
+def part(name: str, what: str) -> Path:
+    """A file of the shim. Raises Problem where this installation does not have it."""
     try:
         return resources.path(name)
     except FileNotFoundError:
