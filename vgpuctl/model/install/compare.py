@@ -4,10 +4,12 @@ not looked at."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from vgpuctl.model.change import Line
+from vgpuctl.model.quantity import quantity
 
 _KEYS: Final = {
     "containers": "name",
@@ -19,17 +21,18 @@ _KEYS: Final = {
     "ports": "name",
 }
 """Lists that the API server merges by a key of their elements; any other is one value."""
+_AMOUNTS: Final = re.compile(r"(^|\.)(limits|requests|hard)\.")
 _OUTSIDE: Final = ("apiVersion", "kind")
 _LONGEST: Final = 60
+_LEAD: Final = 10
+"""Characters that are shown before the place where two long texts part."""
 
 
 def differences(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> tuple[Line, ...]:
     """The values to change, none when the object is right. An element that the API server filled with defaults is what
     was wanted."""
-    return tuple(
-        Line(path, None if before is None else shown(before), shown(after))
-        for path, before, after in _object({key: wanted[key] for key in wanted if key not in _OUTSIDE}, live, "")
-    )
+    found = _object({key: wanted[key] for key in wanted if key not in _OUTSIDE}, live, "")
+    return tuple(Line(path, *_apart(before, after)) for path, before, after in found)
 
 
 def dropped(former: Mapping[str, Any], wanted: Mapping[str, Any], live: Mapping[str, Any]) -> tuple[Line, ...]:
@@ -48,6 +51,24 @@ def shown(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     line = " ".join(text.split())
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+
+
+def _apart(before: Any, after: Any) -> tuple[str | None, str]:
+    """Both values as the preview shows them; long ones from shortly before the place where they part."""
+    if before is None:
+        return None, shown(after)
+    if shown(before) != shown(after):
+        return shown(before), shown(after)
+    old, new = (json.dumps(value, ensure_ascii=False) for value in (before, after))  # tells "1" from 1, and white space
+    part = next((i for i, (one, other) in enumerate(zip(old, new, strict=False)) if one != other), len(min(old, new)))
+    start = max(part - _LEAD, 0)
+    return _window(old, start), _window(new, start)
+
+
+def _window(text: str, start: int) -> str:
+    rest = text[start:]
+    cut = rest if len(rest) <= _LONGEST else f"{rest[: _LONGEST - 1]}…"
+    return f"…{cut}" if start else cut
 
 
 _Difference = tuple[str, Any, Any]
@@ -71,8 +92,20 @@ def _value(wanted: Any, live: Any, path: str, field: str) -> Iterator[_Differenc
                 yield from _value(item, there.get(item[key]), f"{path}[{item[key]}]", "")
         elif len(wanted) != len(live) or any(list(_value(*pair, path, "")) for pair in zip(wanted, live, strict=True)):
             yield path, live, wanted
-    elif wanted != live or isinstance(wanted, bool) != isinstance(live, bool):
+    elif not _same(wanted, live, path):
         yield path, live, wanted
+
+
+def _same(wanted: Any, live: Any, path: str) -> bool:
+    """One value, or two texts for one quantity: the API server writes `1024Mi` as `1Gi`."""
+    if isinstance(wanted, bool) != isinstance(live, bool):
+        return False
+    if wanted == live or not _AMOUNTS.search(path):
+        return bool(wanted == live)
+    try:
+        return quantity(wanted).value == quantity(live).value
+    except ValueError:
+        return False
 
 
 def _leaves(value: Any, path: str) -> Iterator[_Difference]:

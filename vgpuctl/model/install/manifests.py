@@ -39,19 +39,26 @@ _POD = ("spec", "template", "spec")
 
 
 def manifests(
-    options: Options, built: Mapping[str, bytes], context: Context | None = None, *, named: bool = False
+    options: Options,
+    built: Mapping[str, bytes],
+    context: Context | None = None,
+    *,
+    named: bool = False,
+    digests: Mapping[str, str] | None = None,
 ) -> list[Object]:
     """All objects. built: architecture as `uname -m` says it → our library, not looked at for `shim: upstream`.
-    context, named: what is known of the pool, for the configuration, as `config generate` takes them."""
+    context, named: what is known of the pool, for the configuration, as `config generate` takes them. digests: of
+    libraries that are not at hand, instead of `built`; their ConfigMaps have no content then."""
     found = {} if options.shim == "upstream" else built
+    hashes = libraries.hashes(found) if digests is None else digests
     objects = [
         *_namespace(options),
         *_configs(options, context or Context(), named),
         *_runtime_class(options),
         *_access(options),
-        *_libraries(options, found),
+        *_libraries(options, hashes, found),
         *_monitoring(options),
-        _plugin(options, libraries.hashes(found)),
+        _plugin(options, hashes),
     ]
     return [_labelled(item) for item in objects]
 
@@ -138,14 +145,15 @@ def _access(options: Options) -> list[Object]:
     return [account, role, binding]
 
 
-def _libraries(options: Options, built: Mapping[str, bytes]) -> Iterator[Object]:
-    for architecture, digest in libraries.hashes(built).items():
+def _libraries(options: Options, digests: Mapping[str, str], built: Mapping[str, bytes]) -> Iterator[Object]:
+    for architecture, digest in digests.items():
         (item,) = template.load("shim")
         put(libraries.name(architecture, digest), item, "metadata", "name")
         put(options.namespace, item, "metadata", "namespace")
         put(architecture, item, "metadata", "annotations", libraries.ARCHITECTURE)
         put(digest, item, "metadata", "annotations", libraries.SHA256)
-        put(libraries.packed(built[architecture]), item, "binaryData", libraries.KEY)
+        if architecture in built:
+            put(libraries.packed(built[architecture]), item, "binaryData", libraries.KEY)
         yield item
 
 
