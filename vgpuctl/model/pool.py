@@ -252,6 +252,25 @@ def mounted_config(facts: Facts) -> Mounted | None:
     return None
 
 
+_NODE_CONFIG_PATH = "/config"
+"""Where the plugin looks for its node configuration."""
+
+
+def mounted_node_config(facts: Facts) -> Mounted | None:
+    """What the plugin's DaemonSet mounts as its node configuration; None when it mounts none. Raises Missing."""
+    for item in plugin_daemonsets(facts):
+        spec = item.spec.template.spec
+        volumes = {volume.name: volume for volume in spec.volumes or ()}
+        for container in spec.containers:
+            for mount in container.volume_mounts or ():
+                volume = volumes.get(mount.name)
+                if mount.mount_path.rstrip("/") == _NODE_CONFIG_PATH and volume and volume.config_map:
+                    name = str(volume.config_map.get("name", ""))
+                    space = item.metadata.namespace
+                    return Mounted(item.metadata.name, space, name, _source_key(volume, configmaps.NODE_KEY))
+    return None
+
+
 def _source_key(volume: kube.Volume, path: str) -> str:
     """The key behind a file of a mounted ConfigMap, whose `items` may rename it."""
     items = (volume.config_map or {}).get("items") or []

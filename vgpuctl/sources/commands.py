@@ -11,6 +11,7 @@ from vgpuctl.model.change import Change, How, Target
 from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.sources.edit import write_bytes, write_text
 from vgpuctl.sources.files import TRUSTED_PATH
+from vgpuctl.sources.manifests import rewrite
 from vgpuctl.sources.source import Writer
 
 _SECONDS = 60.0
@@ -74,4 +75,5 @@ _HERE: Mapping[How, Callable[[Change], None]] = {
     How.COMMAND: lambda change: run(change.after),
     How.FILE: write_text,
     How.BYTES: write_bytes,
+    How.FILES: rewrite,
 }
