@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
+import jsonschema
 import pytest
+import yaml
 
+from vgpuctl import resources
 from vgpuctl.model.bench import (
     LimitBench,
     SharingBench,
@@ -112,3 +116,10 @@ def test_what_is_shown(
     golden: Callable[[str, str], None], name: str, form: str, output: LimitBench | SharingBench
 ) -> None:
     golden(f"bench/{name}", render(output, form, PLAIN))
+
+
+@pytest.mark.parametrize("output", [limit_bench(), sharing_bench()])
+def test_json_and_yaml_keep_to_the_schema(output: LimitBench | SharingBench) -> None:
+    schema = json.loads(resources.text(f"schemas/{type(output).__name__}.schema.json"))
+    jsonschema.validate(json.loads(render(output, "json", PLAIN)), schema)
+    jsonschema.validate(yaml.safe_load(render(output, "yaml", PLAIN)), schema)

@@ -24,6 +24,7 @@ CASES = [
     ("vgpuctl doctor --fail-on wa", {"warn"}),
     ("vgpuctl doctor --expl", {"--explain"}),
     ("vgpuctl completion f", {"fish"}),
+    ("vgpuctl bench sh", {"sharing"}),
     ("vgpuctl config validate my", {"my file.yaml"}),
     ("vgpuctl top --kubeconfig my", {"my file.yaml"}),
 ]

@@ -62,6 +62,13 @@ def test_the_data_travels_with_the_wheel(installed: Path, arguments: tuple[str, 
     assert done.stdout
 
 
+def test_the_bench_has_its_load_program(installed: Path) -> None:
+    short = ("--seconds", "0.5", "--limits", "50", "--kernels", "1ms")
+    done = _run(installed, "bench", "--simulate", "1xT4-16GB", *short, "-o", "json")
+    assert done.returncode in (0, 1), done.stderr
+    assert json.loads(done.stdout)["simulated"]
+
+
 def test_an_installation_can_be_made_from_the_wheel(installed: Path) -> None:
     program = """
 from vgpuctl.model.install import libraries
