@@ -80,7 +80,7 @@ def test_the_api_server_takes_them(prepared: None, kubectl: Kubectl, objects: li
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_field_that_the_api_server_does_not_know_is_refused(prepared: None, kubectl: Kubectl, way: str) -> None:
-    item = manifests(Options(), {})[-1]
+    item = manifests(Options(), LIBRARIES)[-1]
     item["spec"]["template"]["spec"]["containers"][0]["hookPath"] = "/"
     command = ("apply", "--dry-run=server", "--validate=strict", "-f", "-", *WAYS[way])
     done = kubectl(*command, stdin=export.text([item]), check=False)
@@ -119,6 +119,6 @@ def test_the_oldest_kubernetes_knows_every_field(oldest: Schemas, objects: list[
     [("hostUsers", True), ("terminationGracePeriodSeconds", "1"), ("volumes", [{"hostPath": {"path": "/"}}])],
 )
 def test_what_the_oldest_kubernetes_does_not_know_is_an_error(oldest: Schemas, field: str, value: object) -> None:
-    item = manifests(Options(), {})[-1]
+    item = manifests(Options(), LIBRARIES)[-1]
     item["spec"]["template"]["spec"][field] = value
     assert len(oldest.errors(item)) == 1

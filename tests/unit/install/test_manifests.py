@@ -156,6 +156,11 @@ def test_the_images_own_library_needs_no_configmap() -> None:
     assert export.text(objects) == export.text(manifests(Options(shim="upstream"), {}))
 
 
+def test_the_images_library_is_not_placed_where_ours_is_wanted() -> None:
+    with pytest.raises(ValueError, match="none is given"):
+        manifests(Options(), {})
+
+
 @pytest.mark.parametrize("hook_path", ["/usr/local/vgpu", "/var/lib/vgpu"])
 def test_doctor_finds_that_the_monitor_reads_where_the_plugin_writes(hook_path: str) -> None:
     item = manifests(Options(hook_path=hook_path), BUILT)[-1]

@@ -54,6 +54,7 @@ def test_what_can_be_used_is_taken(option: str, value: Any) -> None:
         ("registry", "registry.example.com/", "cannot be a registry"),
         ("hook_path", "usr/local/vgpu", "cannot be a hook path"),
         ("hook_path", "/usr", "cannot be a hook path: an absolute path of two levels or more"),
+        ("hook_path", "/usr/local", "would hide that directory of the plugin's image"),
         ("hook_path", "/usr/local/../vgpu", "cannot be a hook path"),
         ("hook_path", "/usr/local/vgpu/", "cannot be a hook path"),
         ("hook_path", "/usr/local/my vgpu", "cannot be a hook path"),

@@ -48,9 +48,14 @@ def manifests(
 ) -> list[Object]:
     """All objects. built: architecture as `uname -m` says it → our library, not looked at for `shim: upstream`.
     context, named: what is known of the pool, for the configuration, as `config generate` takes them. digests: of
-    libraries that are not at hand, instead of `built`; their ConfigMaps have no content then."""
+    libraries that are not at hand, instead of `built`; their ConfigMaps have no content then.
+
+    Raises ValueError where our library is wanted and none is given: the image's must not come in its place.
+    """
     found = {} if options.shim == "upstream" else built
     hashes = libraries.hashes(found) if digests is None else digests
+    if options.shim == "vgpuctl" and not hashes:
+        raise ValueError("our own library is to be placed, and none is given")
     objects = [
         *_namespace(options),
         *_configs(options, context or Context(), named),

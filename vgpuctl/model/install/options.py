@@ -18,6 +18,9 @@ SYSTEM_NAMESPACES: Final = configmaps.PLUGIN_NAMESPACES
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _PATH = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9._-]*){2,}")
+_SHARED = frozenset(
+    ("/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib64", "/usr/local", "/var/lib", "/var/run", "/var/tmp")
+)
 _UNAVAILABLE = re.compile(r"[1-9]\d{0,4}|(100|[1-9]\d?)%")
 _QUALIFIED = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
@@ -84,6 +87,12 @@ class Options(Item, frozen=True, kw_only=True, forbid_unknown_fields=True):
             for value in values:
                 if not pattern.fullmatch(value):
                     raise Problem(f"{value!r} cannot be {what}: {rule}", exit_code=Exit.USAGE)
+        if self.hook_path in _SHARED:
+            raise Problem(
+                f"{self.hook_path!r} cannot be a hook path: it would hide that directory of the plugin's image",
+                remedy=f"give it a directory of its own, such as {self.hook_path}/vgpu",
+                exit_code=Exit.USAGE,
+            )
         if wrong := image.wrong(self.image):
             raise Problem(f"{self.image!r} cannot be the plugin's image: {wrong}", exit_code=Exit.USAGE)
 
