@@ -53,7 +53,7 @@ class Schemas:
 
 
 def find() -> Schemas:
-    """Raises BenchMissingError where the document is not kept and cannot be had."""
+    """Raises BenchMissingError where the document is not kept and there is no Go, RuntimeError where Go fails."""
     kept = binaries.CACHE / f"swagger-{MODULE.rpartition('@')[2]}.json"
     if not kept.exists():
         kept.parent.mkdir(parents=True, exist_ok=True)
@@ -72,8 +72,8 @@ def _download(scratch: Path) -> Path:
     command = [go, "mod", "download", "-json", MODULE]
     done = subprocess.run(command, cwd=scratch, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise BenchMissingError(f"{MODULE} cannot be fetched: {done.stdout}{done.stderr}")
+        raise RuntimeError(f"{MODULE} cannot be fetched: {done.stdout}{done.stderr}")
     found = json.loads(done.stdout)
     if found["Sum"] != SUM:
-        raise BenchMissingError(f"{MODULE} is not the one that is known: {found['Sum']}, not {SUM}")
+        raise RuntimeError(f"{MODULE} is not the one that is known: {found['Sum']}, not {SUM}")
     return Path(found["Dir"])
