@@ -61,16 +61,19 @@ CUresult cuEventRecord(CUevent e, CUstream stream) {
 			return leave(ERR_DESTROYED);
 	}
 	int card = device_of(s->context)->card;
-	bool costs = e->timing && clock_is_virtual() && !timeline_done(process.shared, card, process.slot, stream_tail(s));
+	/* The card stamps a timed event in the process's turn, and in a busy stream that takes it some time. */
+	bool stamped = e->timing && clock_is_virtual();
+	uint64_t tail = stream_tail(s), served = stamped ? timeline_served(process.shared, card, process.slot) : 0;
+	bool costs = stamped && tail > served;
 	e->recorded = true;
 	e->capture = NULL;
-	e->position = stream_tail(s) + (costs ? TIMED_BEFORE_NS : 0);
+	e->position = costs ? tail + TIMED_BEFORE_NS : stamped ? served + 1 : tail;
 	e->host = s->host_tail;
 	e->at = clock_now();
 	e->finished = 0;
 	s->after_kernel = s->after_kernel && !costs;
-	if (costs) {
-		s->tail = e->position + TIMED_AFTER_NS;
+	if (stamped) {
+		s->tail = e->position + (costs ? TIMED_AFTER_NS : 0);
 		timeline_submit(process.shared, card, process.slot, s->tail);
 	}
 	return leave(OK);

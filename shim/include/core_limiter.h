@@ -77,10 +77,12 @@ struct limiter {
   _Atomic int64_t horizon;   /* the last of all streams' finish */
   _Atomic int64_t ready;     /* before it the card does not begin: it changes over from another tenant */
   int64_t next_reap;
-  int64_t resumed;   /* when launches were last held back and went on */
+  _Atomic int64_t resumed;  /* when launches were last held back and went on */
   int blocked;       /* launches are held back until there is credit again */
   _Atomic int waiter;        /* place in the card's queue + 1 */
-  _Atomic int64_t contended; /* until when other processes of the container are taken to want the card too */
+  _Atomic int64_t shared_until; /* until then other processes of the container are taken to want the card too */
+  _Atomic uint64_t burst_busy;      /* own_busy[0] when the burst began */
+  _Atomic bool after_others;    /* the next launch is the first one after another process's burst */
   _Atomic int64_t overshoot; /* by which sleeps last too long, ns */
   _Atomic bool deaf;         /* the driver gives no events */
   int64_t published, tenth_time[SHARE_TENTHS], second_time[SHARE_SECONDS];

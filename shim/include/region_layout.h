@@ -27,6 +27,9 @@
 #define CORE_TASKS_GRAPHS 1 /* card.tasks_source: graph launches */
 #define CORE_TASKS_CALLS 2 /* card.tasks_source: calls of vgpu_task_done() */
 #define CORE_WAITERS 24 /* places in the queue for a card's compute time; more processes wait without a place */
+#define CORE_WAITER_AWAY 0 /* waiter.state: it did not launch beyond the limit yet */
+#define CORE_WAITER_WAITS 1 /* waiter.state: it waits for its next burst */
+#define CORE_WAITER_BURSTS 2 /* waiter.state: it is using the container's credit, and nobody else does */
 #define CORE_POLICY_DEFAULT 0 /* header.policy: idle compute time of the card may be used beyond the limit */
 #define CORE_POLICY_FORCE 1 /* header.policy: the core limit is a hard cap */
 #define CORE_POLICY_DISABLE 2 /* header.policy: no core limit */
@@ -156,17 +159,17 @@ _Static_assert(offsetof(struct core_header, version) == 56, "core_header.version
 _Static_assert(offsetof(struct core_header, faults) == 88, "core_header.faults");
 _Static_assert(offsetof(struct core_header, ignored_environment) == 96, "core_header.ignored_environment");
 
-struct core_waiter { /* one process that waits for the card's compute time; the times are ns of CLOCK_MONOTONIC */
+struct core_waiter { /* one process that shares the container's compute time on the card; the times are ns of CLOCK_MONOTONIC */
   uint64_t owner; /* as process.owner; 0 free */
-  uint64_t since; /* when it began to wait; 0 not waiting */
-  uint64_t seen; /* when it last looked: a waiter not seen for 20 ms, or 3 ms in its turn, has no place any more */
-  uint64_t wants; /* compute time that its next launch is expected to take, ns; all bits set: it is using its turn */
+  uint64_t served; /* compute time it had, ns: who had least is next */
+  uint64_t seen; /* when it last looked: a waiter not seen for 20 ms has no place any more, nor one whose burst ended 0.5 ms ago */
+  uint64_t state; /* core_waiter_* */
 };
 _Static_assert(sizeof(struct core_waiter) == 32, "core_waiter");
 _Static_assert(offsetof(struct core_waiter, owner) == 0, "core_waiter.owner");
-_Static_assert(offsetof(struct core_waiter, since) == 8, "core_waiter.since");
+_Static_assert(offsetof(struct core_waiter, served) == 8, "core_waiter.served");
 _Static_assert(offsetof(struct core_waiter, seen) == 16, "core_waiter.seen");
-_Static_assert(offsetof(struct core_waiter, wants) == 24, "core_waiter.wants");
+_Static_assert(offsetof(struct core_waiter, state) == 24, "core_waiter.state");
 
 struct core_turn { /* the container's turns on the card, shared by its processes; the times are ns of CLOCK_MONOTONIC */
   uint64_t owner; /* as tenant.owner in the card file; 0 before the first look */
@@ -219,7 +222,8 @@ struct core_card { /* one card; record i belongs to region.uuid[i] */
   uint64_t copied_to_device; /* bytes copied from host to device */
   uint64_t copied_to_host; /* bytes copied from device to host */
   uint64_t context_switches; /* launches that were ready while another tenant held the card */
-  uint8_t pad2[144];
+  uint64_t finish; /* when what the process that burst last launched is expected to be done, ns of CLOCK_MONOTONIC; the low five bits: its place in waiters + 1 */
+  uint8_t pad2[136];
   uint64_t wait_histogram[32]; /* how long held-back launches waited */
   uint64_t context_switch_latency[32]; /* how long ready launches waited while another tenant held the card */
   struct core_waiter waiters[24]; /* the container's queue for this card */
@@ -250,6 +254,7 @@ _Static_assert(offsetof(struct core_card, share_time) == 336, "core_card.share_t
 _Static_assert(offsetof(struct core_card, copied_to_device) == 344, "core_card.copied_to_device");
 _Static_assert(offsetof(struct core_card, copied_to_host) == 352, "core_card.copied_to_host");
 _Static_assert(offsetof(struct core_card, context_switches) == 360, "core_card.context_switches");
+_Static_assert(offsetof(struct core_card, finish) == 368, "core_card.finish");
 _Static_assert(offsetof(struct core_card, wait_histogram) == 512, "core_card.wait_histogram");
 _Static_assert(offsetof(struct core_card, context_switch_latency) == 768, "core_card.context_switch_latency");
 _Static_assert(offsetof(struct core_card, waiters) == 1024, "core_card.waiters");

@@ -1,6 +1,7 @@
 #include "core_publish.h"
 
 #include "core_bucket.h"
+#include "core_queue.h"
 #include "core_time.h"
 #include "process.h"
 
@@ -12,6 +13,7 @@ void core_charge(struct limiter *limiter, int64_t now, int64_t busy) {
   if (percent && !turn_unlimited(limiter)) core_bucket_charge(&limiter->shared->bucket, now, busy, percent, turn_credit_most(limiter, now));
   __atomic_fetch_add(&limiter->shared->busy_time, (uint64_t)busy, __ATOMIC_RELAXED);
   __atomic_fetch_add(&limiter->own_busy[0], (uint64_t)busy, __ATOMIC_RELAXED);
+  queue_charge(limiter, busy);
 }
 
 int core_histogram_bucket(int64_t time) {

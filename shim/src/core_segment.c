@@ -2,6 +2,7 @@
 
 #include "core_publish.h"
 #include "core_mark.h"
+#include "core_queue.h"
 #include "core_time.h"
 
 #include <stdlib.h>
@@ -157,7 +158,7 @@ void segment_before(struct limiter *limiter, struct launch *launch, CUcontext co
   if (idle) {
     drop_open(limiter, stream);
     /* Another process may have had the card: the time would hold the change of context. */
-    launch->after_others = known && ((launch->duration < longest_shared && (now < limiter->contended || now < limiter->ready)) || turn_missed(limiter, now));
+    launch->after_others = known && ((launch->duration < longest_shared && (limiter->after_others || now < limiter->ready)) || turn_missed(limiter, now));
     bool probe = !known || launch->duration >= long_launch || chance(stream, &stream->isolated, launch->prediction->measured < NEW ? PROBE_NEW : PROBE_ISOLATED);
     if (probe) {
       measure_alone(limiter, launch, stream, true);
@@ -180,6 +181,8 @@ void segment_before(struct limiter *limiter, struct launch *launch, CUcontext co
   launch->charged = segment_growth(limiter, stream, now, launch->duration);
   stream->finish = start + launch->duration;
   limiter->horizon = later(limiter->horizon, stream->finish);
+  queue_launched(limiter, now, limiter->horizon);
+  limiter->after_others = false;
   if (!launch->alone && stream->open) join(stream->open, launch);
 }
 
@@ -223,6 +226,7 @@ void segment_after(struct limiter *limiter, struct launch *launch, bool launched
 static int64_t worth(const struct segment *segment, int64_t between) {
   if (between < 0) return -1;
   if (!segment->idle) return later(between - (segment->alone ? queued_alone_cost : mark_cost + (segment->overlaps ? overlap_gain : 0)), 0);
+  if (segment->after_others) return later(between - idle_alone_cost, 0); /* at most: the card came late to both */
   int64_t least = later(between - segment->host_gap - idle_alone_cost, MICROSECOND / 2), known = segment->predicted;
   bool late = segment->host_gap > 20 * MICROSECOND && segment->host_gap > between / 50;
   if (!late || known <= least) return least;
