@@ -70,6 +70,12 @@ CORE_TASKS_GRAPHS: Final = 1
 CORE_TASKS_CALLS: Final = 2
 #: places in the queue for a card's compute time; more processes wait without a place
 CORE_WAITERS: Final = 24
+#: waiter.state: it did not launch beyond the limit yet
+CORE_WAITER_AWAY: Final = 0
+#: waiter.state: it waits for its next burst
+CORE_WAITER_WAITS: Final = 1
+#: waiter.state: it is using the container's credit, and nobody else does
+CORE_WAITER_BURSTS: Final = 2
 #: header.policy: idle compute time of the card may be used beyond the limit
 CORE_POLICY_DEFAULT: Final = 0
 #: header.policy: the core limit is a hard cap
@@ -199,17 +205,18 @@ CORE_HEADER_FAULTS: Final = Field(88, "<Q", 1, 8)
 #: processes whose environment named other limits than the region's
 CORE_HEADER_IGNORED_ENVIRONMENT: Final = Field(96, "<Q", 1, 8)
 
-#: bytes of one record: one process that waits for the card's compute time; the times are ns of
-#: CLOCK_MONOTONIC
+#: bytes of one record: one process that shares the container's compute time on the card; the times
+#: are ns of CLOCK_MONOTONIC
 CORE_WAITER_SIZE: Final = 32
 #: as process.owner; 0 free
 CORE_WAITER_OWNER: Final = Field(0, "<Q", 1, 8)
-#: when it began to wait; 0 not waiting
-CORE_WAITER_SINCE: Final = Field(8, "<Q", 1, 8)
-#: when it last looked: a waiter not seen for 20 ms, or 3 ms in its turn, has no place any more
+#: compute time it had, ns: who had least is next
+CORE_WAITER_SERVED: Final = Field(8, "<Q", 1, 8)
+#: when it last looked: a waiter not seen for 20 ms has no place any more, nor one whose burst ended
+#: 0.5 ms ago
 CORE_WAITER_SEEN: Final = Field(16, "<Q", 1, 8)
-#: compute time that its next launch is expected to take, ns; all bits set: it is using its turn
-CORE_WAITER_WANTS: Final = Field(24, "<Q", 1, 8)
+#: core_waiter_*
+CORE_WAITER_STATE: Final = Field(24, "<Q", 1, 8)
 
 #: bytes of one record: the container's turns on the card, shared by its processes; the times are ns
 #: of CLOCK_MONOTONIC
@@ -284,6 +291,9 @@ CORE_CARD_COPIED_TO_DEVICE: Final = Field(344, "<Q", 1, 8)
 CORE_CARD_COPIED_TO_HOST: Final = Field(352, "<Q", 1, 8)
 #: launches that were ready while another tenant held the card
 CORE_CARD_CONTEXT_SWITCHES: Final = Field(360, "<Q", 1, 8)
+#: when what the process that burst last launched is expected to be done, ns of CLOCK_MONOTONIC; the
+#: low five bits: its place in waiters + 1
+CORE_CARD_FINISH: Final = Field(368, "<Q", 1, 8)
 #: how long held-back launches waited
 CORE_CARD_WAIT_HISTOGRAM: Final = Field(512, "<Q", 32, 8)
 #: how long ready launches waited while another tenant held the card
