@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from tenant import NO_LIMIT, ROOT, Bench, Load, Row, Solo, spinners, tenants
+from tenant import NO_LIMIT, ROOT, Alone, Bench, Load, Row, spinners, tenants
 
 TORCH = ("train", "train-graph", "infer", "infer-graph", "gemm", "copy")
 
@@ -25,15 +25,15 @@ def unit_us(load: Load) -> float:
     return load.us * int(load.kind.split(":")[1]) if load.kind.startswith("graph") else load.us
 
 
-def figures(row: Row, before: Solo, after: Solo) -> Row:
+def figures(row: Row, before: Alone, after: Alone) -> Row:
     """A run's answer with its share, and its share of time where the card stamps its kernels."""
-    period, busy = (before.period_ns + after.period_ns) / 2, (before.busy + after.busy) / 2
-    share = row["kernels"] * period * 1e-9 / row["span_s"] * 100
+    period, busy = (before.period + after.period) / 2, (before.busy + after.busy) / 2
+    share = row["kernels"] * period / row["span_s"] * 100
     timed = row["busy_s"] / row["span_s"] / busy * 100 if row["busy_s"] and busy else None
     return {
         "share": round(share, 3),
         "time": timed and round(timed, 3),
-        "solo_us": [round(solo.period_ns / 1e3, 3) for solo in (before, after)],
+        "alone_us": [round(alone.period * 1e6, 3) for alone in (before, after)],
         **row,
     }
 
@@ -42,10 +42,10 @@ def one(bench: Bench, kind: str, us: float, limit: int) -> Row:
     """One process under a limit."""
     load = Load(kind, us, limit, "one")
     with tenants(bench, [load]) as (tenant,):
-        before = tenant.solo()
+        before = tenant.alone()
         tenant.begin(seconds_of(unit_us(load), limit))
-        row = tenant.answer()
-        after = tenant.solo()
+        row = tenant.finish()
+        after = tenant.alone()
         return {"limit": limit, **figures(row, before, after), "core": tenant.published()}
 
 
@@ -54,29 +54,29 @@ def memory_too(bench: Bench, us: float, limit: int) -> Row:
     query = ["nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits", "--id=0"]
     mib = int(subprocess.run(query, capture_output=True, text=True, timeout=60, check=True).stdout) // 5
     with tenants(bench, [Load("dense", us, limit, "one")], memory=f"{mib}m", fill_mib=2 * mib) as (tenant,):
-        before = tenant.solo()
+        before = tenant.alone()
         tenant.begin(seconds_of(us, limit))
-        found = figures(tenant.answer(), before, tenant.solo())
-        return {"limit": limit, "memory_mib": mib, "filled_mib": tenant.filled_mib, **found}
+        found = figures(tenant.finish(), before, tenant.alone())
+        return {"limit": limit, "memory_mib": mib, "filled_mib": tenant.program.filled, **found}
 
 
 def together(
     bench: Bench, loads: Sequence[Load], policy: str = "force", seconds: float = 0, overload: bool = False
 ) -> Row:
-    """Several programs at once. Solo rates are taken one after another, before and after."""
+    """Several programs at once. What each reaches alone is taken one after another, before and after."""
     seconds = seconds or max(seconds_of(unit_us(load), load.limit) for load in loads)
     with tenants(bench, loads, policy) as all_:
         counted = [tenant for tenant in all_ if tenant.load.kind != "light"]
         for tenant in all_:
             tenant.iterations()
-        before = [tenant.solo() for tenant in counted]
+        before = [tenant.alone() for tenant in counted]
         cpus = len(os.sched_getaffinity(0))
         with spinners(2 * cpus if overload else 0, seconds + 30):
-            at = time.clock_gettime_ns(time.CLOCK_MONOTONIC) + 300_000_000
+            at = time.monotonic() + 0.3
             for tenant in all_:
                 tenant.begin(seconds, at)
-            rows = {tenant: tenant.answer() for tenant in all_}
-        after = [tenant.solo() for tenant in counted]
+            rows = {tenant: tenant.finish() for tenant in all_}
+        after = [tenant.alone() for tenant in counted]
         found = [figures(rows[tenant], a, b) for tenant, a, b in zip(counted, before, after, strict=True)]
         lights = [rows[tenant] for tenant in all_ if tenant not in counted]
         shares = [row["share"] for row in found]
@@ -116,21 +116,21 @@ def live(bench: Bench, us: float) -> Row:
     every = max(3.0, 12 * us * 1e-6 / 0.2)
     load = Load("dense", us, 80, "live")
     with tenants(bench, [load]) as (tenant,):
-        solo = tenant.solo()
+        alone = tenant.alone()
         tenant.begin(3 * every)
         changes = []
         time.sleep(every)
         for limit in (20, 80):
             tenant.set_limit(limit)
-            changes.append((limit, time.clock_gettime_ns(time.CLOCK_MONOTONIC)))
+            changes.append((limit, time.monotonic()))
             time.sleep(every)
-        tenant.answer()
+        tenant.finish()
         row: Row = {}
         for limit, at in changes:
             window = max(50.0, us / 1e3 / (limit / 100))
             count = int((every - 0.2) * 1e3 / window)
-            got = tenant.ask(f"windows {at} {int(window * 1e6)} {count}")["windows"]
-            shares = [round(share / (solo.busy or 1), 2) for share in got]
+            got = tenant.program.windows(at, window / 1e3, count)
+            shares = [round(share / (alone.busy or 1), 2) for share in got]
             late = [i for i, share in enumerate(shares) if abs(share - limit) > 3]
             row[f"to_{limit}"] = {"settled_ms": window * (late[-1] + 1) if late else 0, "window_ms": window}
             row[f"to_{limit}"]["shares"] = shares[:20]
@@ -144,7 +144,7 @@ def interval(values: list[float], digits: int = 2) -> list[float]:
     return [round(value, digits) for value in (statistics.median(values), medians[50], medians[1949])]
 
 
-def unhindered(bench: Bench, kind: str, us: float, limit: int, pairs: int = 10) -> Row:
+def unhindered(bench: Bench, kind: str, us: float, limit: int, pairs: int = 8) -> Row:
     """A program bound by the host: its speed under a limit that it does not reach over that without, pair by pair."""
     with tenants(bench, [Load(kind, us, limit, "one")]) as (tenant,):
         slowed = []
@@ -152,7 +152,7 @@ def unhindered(bench: Bench, kind: str, us: float, limit: int, pairs: int = 10) 
             speed = {}
             for percent in (NO_LIMIT, limit)[:: 1 if pair % 2 else -1]:
                 tenant.begin(0.7, limit=percent)
-                row = tenant.answer()
+                row = tenant.finish()
                 speed[percent] = row["kernels"] / row["span_s"]
             slowed.append((1 - speed[limit] / speed[NO_LIMIT]) * 100)
         return {"limit": limit, "slowed_percent": interval(slowed), "pairs": pairs}

@@ -15,6 +15,6 @@ nvidia-smi --query-gpu=name,driver_version,memory.used,clocks.sm,persistence_mod
 nproc; uname -r; sha256sum "$BUILD/libvgpu.so"
 
 echo "== $(date -u +%T) cells"
-timeout "${LIMIT:-540}" python3 "$HERE/core.py" --budget "${BUDGET:-400}" --library "$BUILD/libvgpu.so" --programs "$BUILD/bench" \
+timeout "${LIMIT:-540}" python3 "$HERE/core.py" --budget "${BUDGET:-460}" --library "$BUILD/libvgpu.so" --programs "$BUILD/bench" \
   --out "$OUT/core.jsonl" ${1:+--only "$@"}; echo "rc $?"
 echo "== $(date -u +%T) done"

@@ -378,13 +378,19 @@ static void answer_windows(uint64_t from, uint64_t length, unsigned count) {
   printf("]}\n");
 }
 
+static unsigned fill(unsigned mib) {
+  unsigned taken = 0;
+  for (address_t piece; taken + 64 <= mib && !CU(int, cuMemAlloc_v2, address_t *, size_t)(&piece, (size_t)64 << 20);) taken += 64;
+  return taken;
+}
+
 /* Returns how the process is to end. */
-static int follow(void) {
+static int follow(unsigned fill_mib) {
   char line[256], text[128];
   unsigned long long a, b;
   unsigned n;
   struct cell cell;
-  printf("{\"simulated\": %s}\n", simulated ? "true" : "false");
+  printf("{\"simulated\": %s, \"filled_mib\": %u}\n", simulated ? "true" : "false", fill(fill_mib));
   for (fflush(stdout); fgets(line, sizeof line, stdin); fflush(stdout)) {
     if (sscanf(line, "calibrate %127s", text) == 1 && parse(text, &cell)) {
       if (limits) limits[0] = 100;
@@ -402,12 +408,6 @@ static int follow(void) {
     }
   }
   return 0;
-}
-
-static void fill(unsigned mib) {
-  unsigned taken = 0;
-  for (address_t piece; taken + 64 <= mib && !CU(int, cuMemAlloc_v2, address_t *, size_t)(&piece, (size_t)64 << 20);) taken += 64;
-  printf("{\"filled_mib\": %u}\n", taken);
 }
 
 int main(int count, char **words) {
@@ -443,8 +443,7 @@ int main(int count, char **words) {
   check(synchronize(), "cuCtxSynchronize");
   simulated = collect() && copied[0].end - copied[0].start == 1000;
   open_limits();
-  if (fill_mib) fill(fill_mib);
-  if (led) return follow();
+  if (led) return follow(fill_mib);
   for (; i < count; i++) {
     struct cell cell;
     if (!parse(words[i], &cell)) {

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,21 +16,17 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
-from vgpuctl.model import region_layout as layout  # noqa: E402  (only the standard library is needed)
+from vgpuctl.model import region_layout as layout  # noqa: E402  (these need the standard library only)
+from vgpuctl.model.problem import Problem  # noqa: E402
+from vgpuctl.sources.load_program import Alone, LoadProgram  # noqa: E402
+
+__all__ = ["NO_LIMIT", "ROOT", "Alone", "Bench", "Load", "Problem", "Row", "Tenant", "spinners", "tenants"]
 
 Row = dict[str, Any]
 NO_LIMIT = 100
 SHORT_US = 20
-"""The solo rate of kernels up to so long is measured before and after each cell, that of longer ones once."""
-ANSWER_SECONDS = 120.0
-
-
-@dataclass(frozen=True)
-class Solo:
-    """A kernel alone on the card, without a limit. period_ns: from one start to the next. busy: share of that time."""
-
-    period_ns: float
-    busy: float
+"""The rate alone of kernels up to so long is measured before and after each cell, that of longer ones once."""
+LONGEST_SECONDS = 60.0
 
 
 @dataclass
@@ -42,7 +37,7 @@ class Bench:
     programs: Path
     directory: Path
     iterations: dict[float, int] = field(default_factory=dict)
-    solo: dict[str, Solo] = field(default_factory=dict)
+    alone: dict[str, Alone] = field(default_factory=dict)
 
     def region(self, name: str) -> Path:
         return self.directory / name / "v.cache"
@@ -93,60 +88,31 @@ class Tenant:
 
     def __init__(self, bench: Bench, load: Load, policy: str = "force", memory: str = "", fill_mib: int = 0) -> None:
         self.load, self._bench = load, bench
-        env = bench.environment(load.container, load.limit, policy, memory) if load.container else None
+        env = bench.environment(load.container, load.limit, policy, memory) if load.container else dict(os.environ)
         fill = ["--fill", str(fill_mib)] if fill_mib else []
-        command = [str(bench.programs / "share"), *fill, "--follow"]
-        pipe = subprocess.PIPE
-        self._process = subprocess.Popen(command, env=env, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
-        self.filled_mib = self.answer()["filled_mib"] if fill else 0
-        self._ready = False
-
-    def tell(self, line: str) -> None:
-        if not self._ready:
-            self.answer()
-            self._ready = True
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(line + "\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            raise self._failed() from None
-
-    def answer(self) -> Row:
-        """Raises RuntimeError when the program ends or says nothing for too long."""
-        assert self._process.stdout is not None
-        late = threading.Timer(ANSWER_SECONDS, self._process.kill)
-        late.start()
-        line = self._process.stdout.readline()
-        late.cancel()
-        if not line:
-            raise self._failed()
-        row: Row = json.loads(line)
-        return row
-
-    def ask(self, line: str) -> Row:
-        self.tell(line)
-        return self.answer()
+        self.program = LoadProgram([str(bench.programs / "share"), *fill, "--follow"], env)
 
     def iterations(self) -> int:
         """Of a kernel of the load's length on this card."""
         known = self._bench.iterations
         if self.load.us not in known:
-            known[self.load.us] = self.ask(f"calibrate {self.load.cell()}")["iterations"]
+            known[self.load.us] = self.program.calibrate(self.load.cell())
         return known[self.load.us]
 
-    def solo(self) -> Solo:
-        """Alone, at limit 100, on the stream of the load itself. The other programs must be idle."""
-        known, key = self._bench.solo, f"{self.load.kind},{self.load.us:g}"
+    def alone(self) -> Alone:
+        """At limit 100, on the stream of the load itself. The other programs must be idle."""
+        known, key = self._bench.alone, f"{self.load.kind},{self.load.us:g}"
         if self.load.us > SHORT_US and key in known:
             return known[key]
-        row = self.ask(f"solo {self.load.cell()} {self.iterations()}")
-        known[key] = Solo(row["period_ns"], row["busy"])
+        known[key] = self.program.alone(self.load.cell(), self.iterations())
         return known[key]
 
-    def begin(self, seconds: float, at_ns: int = 0, limit: int | None = None) -> None:
-        """The figures are the next answer."""
-        self.tell(f"run {self.load.cell(seconds, limit)} {self.iterations()} {at_ns}")
+    def begin(self, seconds: float, at: float = 0, limit: int | None = None) -> None:
+        """The figures come by finish(). at: of the monotonic clock, seconds."""
+        self.program.begin(self.load.cell(seconds, limit), self.iterations(), at)
+
+    def finish(self) -> Row:
+        return self.program.finish(LONGEST_SECONDS)
 
     def set_limit(self, limit: int) -> None:
         """From outside, as an administrator does: one store into the region."""
@@ -170,15 +136,6 @@ class Tenant:
             name: int.from_bytes(record[place.offset : place.offset + 8], "little") for name, place in fields.items()
         }
 
-    def end(self) -> None:
-        self._process.kill()
-        self._process.communicate()
-
-    def _failed(self) -> RuntimeError:
-        self._process.kill()
-        _, err = self._process.communicate()
-        return RuntimeError(f"{self.load.cell()}: share ended with {self._process.returncode}: {err.strip()[-300:]}")
-
 
 @contextlib.contextmanager
 def tenants(
@@ -192,7 +149,7 @@ def tenants(
         yield running
     finally:
         for tenant in running:
-            tenant.end()
+            tenant.program.close()
 
 
 @contextlib.contextmanager
