@@ -63,6 +63,12 @@ def _looks_like_gpu(node: kube.Node, names: ResourceNames) -> bool:
     return any(name in capacity for name in (*names.all, "nvidia.com/gpu"))
 
 
+def is_up(node: kube.Node) -> bool:
+    """Its kubelet is heard of; a node without conditions is taken for up."""
+    ready = next((item for item in node.status.conditions or () if item.type == "Ready"), None)
+    return ready is None or ready.status == "True"
+
+
 def amount(values: dict[str, str] | None, name: str) -> int:
     """A quantity of a node's allocatable or capacity as a whole number; 0 when it is absent or broken."""
     return integer((values or {}).get(name, 0)) or 0
@@ -96,7 +102,12 @@ def plugin_pods(facts: Facts) -> list[kube.Pod]:
 
 def plugin_daemonsets(facts: Facts) -> list[kube.Workload]:
     """The DaemonSets of the device plugin. Raises Missing."""
-    return [item for item in facts.daemonsets.need() if is_plugin(item.spec.template.spec, _template(item))]
+    return [item for item in facts.daemonsets.need() if runs_plugin(item)]
+
+
+def runs_plugin(item: kube.Workload) -> bool:
+    """Whether a DaemonSet is the device plugin's."""
+    return is_plugin(item.spec.template.spec, _template(item))
 
 
 def _template(item: kube.Workload) -> kube.Metadata:

@@ -83,6 +83,7 @@ VIEWS: dict[str, str] = {
     "History": "history",
     "LimitBench": "bench",
     "SharingBench": "bench",
+    "Status": "status",
     "Usage": "usage",
     "Version": "version",
 }

@@ -36,20 +36,16 @@ class Source(Protocol):
         ...
 
 
-class Objects(Protocol):
+class Objects(Source, Protocol):
     """A source of whole objects, as the API gives them: a cluster, a bundle, the demo."""
-
-    @property
-    def name(self) -> str: ...
-
-    def now(self) -> float: ...
 
     def get(self, target: Target) -> dict[str, Any] | None:
         """An object, None when it does not exist. Raises Problem when that cannot be told."""
         ...
 
     def objects(self, kind: str, *, namespace: str = "", query: dict[str, str] | None = None) -> list[dict[str, Any]]:
-        """All objects of a kind, narrowed by a namespace and the API's query (`labelSelector`). Raises Problem."""
+        """All objects of a kind, narrowed by a namespace and the API's query (`labelSelector`,
+        `fieldSelector`). Raises Problem."""
         ...
 
 

@@ -154,6 +154,7 @@ class TestLocalRoot:
             "shim-file",
             "shim-version",
             "region-format",
+            "limiter-armed",
             "vgpulock",
         }
         assert found["region-slots"] is Status.WARN, "503 is gone, 502 lives"

@@ -9,8 +9,10 @@ import msgspec
 
 from vgpuctl.model import annotation, history
 from vgpuctl.model.annotation import Allocation, RegisteredCard
+from vgpuctl.model.install.manifests import PLUGIN
 from vgpuctl.model.pod.names import QUEUE
 from vgpuctl.model.quota.team import TEAM, labels
+from vgpuctl.sources.demo import installed
 from vgpuctl.sources.demo.plan import Node, Object, Past, Plan, Pod, Team, Workload
 
 _AGE = 40 * 86400
@@ -204,22 +206,26 @@ def _status(pod: Pod, work: Workload, created: float) -> Object:
 
 
 def _plugin(plan: Plan, node: Node, now: float) -> Object:
-    image = f"projecthami/volcano-vgpu-device-plugin:{plan.plugin}"
-    names = ("volcano-device-plugin", "monitor")
+    image = installed.image()
+    names = (PLUGIN, "monitor")
+    placed = {"exitCode": 0, "reason": "Completed", "message": installed.digests()["x86_64"]}
     return {
         "metadata": {
-            "name": f"volcano-device-plugin-{node.name}",
+            "name": f"{PLUGIN}-{node.name}",
             "namespace": "kube-system",
-            "labels": {"name": "volcano-device-plugin"},
-            "ownerReferences": [
-                {"kind": "DaemonSet", "name": "volcano-device-plugin", "uid": "demo-plugin", "controller": True}
-            ],
+            "labels": {"name": PLUGIN},
+            "ownerReferences": [{"kind": "DaemonSet", "name": PLUGIN, "uid": f"demo-{PLUGIN}", "controller": True}],
         },
-        "spec": {"nodeName": node.name, "containers": [{"name": name, "image": image} for name in names]},
+        "spec": {
+            "nodeName": node.name,
+            "initContainers": [{"name": "place", "image": image}],
+            "containers": [{"name": name, "image": image} for name in names],
+        },
         "status": {
             "phase": "Running",
             "startTime": stamp(now - _AGE),
             "conditions": [{"type": "Ready", "status": "True"}],
+            "initContainerStatuses": [{"name": "place", "ready": True, "state": {"terminated": placed}}],
             "containerStatuses": [
                 {"name": name, "ready": True, "image": image, "state": {"running": {"startedAt": stamp(now - _AGE)}}}
                 for name in names

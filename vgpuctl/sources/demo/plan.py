@@ -62,12 +62,11 @@ class Past(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """factor: MiB per memory unit. The versions are those of Kubernetes, Volcano and the plugin."""
+    """factor: MiB per memory unit. The versions are those of Kubernetes and Volcano."""
 
     factor: int
     kubernetes: str
     volcano: str
-    plugin: str
     nodes: list[Node]
     teams: list[Team]
     workloads: list[Workload]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from vgpuctl.model.change import Target
 from vgpuctl.model.facts import Part
 from vgpuctl.model.reading import Reading, known
 from vgpuctl.sources.chosen import chosen
+from vgpuctl.sources.demo import installed
 from vgpuctl.sources.demo.metrics import scrapes
 from vgpuctl.sources.demo.objects import GENERATED
 from vgpuctl.sources.demo.plan import Object, Plan
@@ -59,5 +61,13 @@ class Demo:
         """All objects of a kind, see `sources.source.Objects`."""
         generate = GENERATED.get(kind)
         generated = generate(self._plan, self.now()) if generate else []
-        fixed = [item for item in self._objects if item["kind"] == kind]
-        return list(chosen([*generated, *fixed], namespace, query))
+        return list(chosen([*generated, *self._fixed.get(kind, ())], namespace, query))
+
+    @cached_property
+    def _fixed(self) -> dict[str, list[Object]]:
+        """kind → the objects of the file, and those of the installation that it has none for."""
+        found: dict[str, dict[object, Object]] = {}
+        for item in (*self._objects, *installed.objects(self._plan)):
+            metadata = item["metadata"]
+            found.setdefault(item["kind"], {}).setdefault((metadata.get("namespace"), metadata["name"]), item)
+        return {kind: list(items.values()) for kind, items in found.items()}
