@@ -221,4 +221,5 @@ def _holders(facts: Facts, name: str, card: str) -> Iterator[str]:
     )
     if found:
         more = f" and {len(found) - 5} more" if len(found) > 5 else ""
-        yield f"{len(found)} pod{'' if len(found) == 1 else 's'} still use it and keep it: {', '.join(found[:5])}{more}"
+        who = "1 pod still uses it and keeps it" if len(found) == 1 else f"{len(found)} pods still use it and keep it"
+        yield f"{who}: {', '.join(found[:5])}{more}"

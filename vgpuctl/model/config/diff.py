@@ -7,7 +7,7 @@ from typing import Any
 
 from vgpuctl.model.config.keys import KEYS, NODE_KEYS, OTHER, Key
 from vgpuctl.model.config.kind import DEVICE, NODE, SCHEDULER, Kind
-from vgpuctl.model.config.values import device_values, node_values
+from vgpuctl.model.config.values import device_values, deviceshare_values, node_values
 from vgpuctl.model.document import Mapping as MappingNode
 from vgpuctl.model.document import find, read_yaml
 from vgpuctl.model.output import Item, Output
@@ -126,7 +126,9 @@ def _scheduler(text: str) -> Flat:
     root = read_yaml(text)[0].root
     if not isinstance(root, MappingNode):
         return {}
-    return {("", path): value for path, value in _settings(root.plain())}
+    read = deviceshare_values(text).values
+    settings = {path: value for path, value in _settings(root.plain()) if path not in KEYS}
+    return {("", path): value for path, value in (*settings.items(), *read.items())}
 
 
 def _settings(root: Any) -> Iterator[tuple[str, Any]]:

@@ -201,7 +201,7 @@ def _parts(document: Document, memory: str, within: str = "") -> Iterator[_Part]
 def _unreadable(documents: list[Document], body: str, file: str) -> Left | None:
     """Why a text cannot be rewritten at all."""
     marker = next(
-        (number for number, row in enumerate(body.splitlines(), 1) if _MARKER.search(_QUOTED.sub("", _bare(row)))), 0
+        (number for number, row in enumerate(body.splitlines(), 1) if _MARKER.search(_bare(_QUOTED.sub("", row)))), 0
     )
     fault = next((fault for document in documents for fault in document.faults if fault.fatal), None)
     if marker:

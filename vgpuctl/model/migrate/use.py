@@ -15,6 +15,7 @@ from vgpuctl.model.change import Change, How, Line, Target
 from vgpuctl.model.migrate.place import What, places, units
 from vgpuctl.model.output import Item
 from vgpuctl.model.quantity import show_mib, units_for
+from vgpuctl.model.quota.cap import COUNTED
 from vgpuctl.model.resource import ResourceNames
 from vgpuctl.model.resource import What as Counts
 
@@ -75,8 +76,9 @@ def _in_object(
     amounts = list(_amounts(item, names))
     if marked(metadata.get("annotations"), [number for _, number in amounts]) == new:
         return
-    for path, number in amounts:
-        if number:
+    meaning = {path: number for path, number in amounts if number and _counts(path, item, names)}
+    for path, number in meaning.items():
+        if meaning.get(path.replace(".requests[", ".limits[")) != number or ".requests[" not in path:
             yield Use(
                 object_kind=str(item["kind"]),
                 namespace=str(metadata.get("namespace", "")),
@@ -87,6 +89,11 @@ def _in_object(
                 mib_after=number * new,
                 pods=running.get(str(metadata.get("uid")), 0),
             )
+
+
+def _counts(path: str, item: Mapping[str, Any], names: ResourceNames) -> bool:
+    """Somebody acts by the amount: a quota counts only what is named with `requests.`."""
+    return item.get("kind") != "ResourceQuota" or f"{COUNTED}{names.memory}" in path
 
 
 def _in_pod(one: kube.Pod, names: ResourceNames, old: int, new: int) -> Iterator[Use]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -55,11 +56,11 @@ def _meaning(key: InForce) -> str:
 
 
 _COLUMNS = (
-    Column("KEY", lambda row: Cell(row.key.key, "strong")),
+    Column("KEY", lambda row: Cell(row.key.key, "strong"), shrink=24),
     Column("VALUE", lambda row: shown(row.key.value), raw=lambda row: _raw(row.key.value), shrink=10),
-    Column("FROM", lambda row: _origin(row.key)),
+    Column("FROM", lambda row: _origin(row.key), shrink=13),
     Column("READ BY", lambda row: _read_by(row.key), drop=1),
-    Column("MEANING", lambda row: _meaning(row.key), shrink=30),
+    Column("MEANING", lambda row: _meaning(row.key), shrink=20),
 )
 
 
@@ -79,8 +80,14 @@ def _explained(output: ConfigExplanation, terminal: Terminal, wide: bool) -> Ite
             yield from lines(_COLUMNS, rows, terminal)
             yield ""
     for problem in output.problems:
-        yield paint(plain(f"! {problem}", terminal), "bad", terminal)
-    yield from (paint(plain(note, terminal), "dim", terminal) for note in output.notes)
+        yield from (paint(line, "bad", terminal) for line in _wrapped(f"! {problem}", terminal))
+    for note in output.notes:
+        yield from (paint(line, "dim", terminal) for line in _wrapped(note, terminal))
+
+
+def _wrapped(text: str, terminal: Terminal) -> list[str]:
+    line = plain(text, terminal)
+    return textwrap.wrap(line, terminal.width, break_on_hyphens=False) if terminal.width else [line]
 
 
 class Changed(NamedTuple):

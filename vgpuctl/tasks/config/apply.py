@@ -123,24 +123,22 @@ def _file(cluster: Cluster, facts: Facts, found: Found) -> _File:
     annotations = ((raw or {}).get("metadata") or {}).get("annotations") or {}
     before = annotations.get(BEFORE + key)
     changes = differences(found.kind, there.text if there else None, found.text)
-    older = differences(found.kind, before, found.text) if before is not None else _everything(found)
-    due = [*changes, *(one for one in older if there is not None and _unread(facts, one, there))]
-    return _File(found, there, target, key, raw, changes, due)
+    behind = _behind(facts, there) if there else frozenset()
+    unread = differences(found.kind, before, found.text) if behind else []
+    late = [msgspec.structs.replace(one, restart=[name for name in one.restart if name in behind]) for one in unread]
+    return _File(found, there, target, key, raw, changes, [*changes, *late])
 
 
-def _everything(found: Found) -> list[Difference]:
-    """All that a text says: nobody knows what was there before."""
-    return differences(found.kind, None, found.text)
+_READERS = {PLUGIN: pool.is_plugin, SCHEDULER: pool.is_scheduler}
 
 
-def _unread(facts: Facts, one: Difference, there: pool.Text) -> bool:
-    """Someone who must be restarted for it began before the text was last changed."""
-    pods = facts.pods.value or ()
-    readers = {PLUGIN: pool.is_plugin, SCHEDULER: pool.is_scheduler}
-    return any(
-        restart.older([pod for pod in pods if pool.alive(pod) and is_one(pod.spec, pod.metadata)], there)
-        for name, is_one in readers.items()
-        if name in one.restart
+def _behind(facts: Facts, there: pool.Text) -> frozenset[str]:
+    """Those of whom some pod began before the text was last changed."""
+    pods = [pod for pod in facts.pods.value or () if pool.alive(pod)]
+    return frozenset(
+        name
+        for name, is_one in _READERS.items()
+        if restart.older((pod for pod in pods if is_one(pod.spec, pod.metadata)), there)
     )
 
 
