@@ -50,10 +50,11 @@ def _ask(question: str) -> bool:
 
 
 def finish(outcome: Outcome, settings: Settings) -> Exit:
-    """Shows what was done and what failed, and gives the exit code."""
+    """Shows what was done and what failed, and gives the exit code. What was refused as a whole has no result."""
     from vgpuctl.cli.main import complain
 
-    show(outcome.changes, settings)
+    if outcome.changes.changes or not outcome.problems:
+        show(outcome.changes, settings)
     for problem in outcome.problems:
         complain(problem)
     return outcome.exit_code

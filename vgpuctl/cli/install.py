@@ -96,9 +96,9 @@ def _export(options: Options, place: str) -> None:
     from vgpuctl.model.install import export
     from vgpuctl.model.install.manifests import manifests
     from vgpuctl.sources.folder import write_folder
-    from vgpuctl.tasks.install.built import libraries
+    from vgpuctl.tasks.install.install import built
 
-    objects = manifests(options, libraries(options))
+    objects = manifests(options, built(options))
     note("the configuration is a guess without a cluster: see its comments, and vgpuctl config generate --gpus")
     if place == "-":
         write(export.text(objects))

@@ -63,7 +63,7 @@ class Group:
 
     @property
     def changes(self) -> list[Change]:
-        return [change for step in self.steps if (change := _change(step))]
+        return [change for step in self.steps if (change := change_of(step))]
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,8 @@ def apply(cluster: Writer, groups: Sequence[Group], conduct: Conduct, source: st
     return work.outcome
 
 
-def _change(step: Step) -> Change | None:
+def change_of(step: Step) -> Change | None:
+    """What a step changes, None when it waits."""
     if isinstance(step, Reversible):
         return step.change
     return step if isinstance(step, Change) else None
@@ -181,14 +182,14 @@ class _Work:
         """Carries out the steps of a group; the problem at which it ended."""
         done: list[tuple[Reversible, int | None]] = []
         for index, step in enumerate(group.steps):
-            change = _change(step)
+            change = change_of(step)
             try:
                 self._step(step)
             except Problem as problem:
                 self.outcome.problems.append(problem)
                 if change:
                     self._row(change, Action.FAILED, "; ".join(problem.lines()))
-                self.leave([later for step in group.steps[index + 1 :] if (later := _change(step))], problem)
+                self.leave([later for step in group.steps[index + 1 :] if (later := change_of(step))], problem)
                 self._take_back(done, problem)
                 return problem
             if isinstance(step, Reversible):
@@ -198,7 +199,8 @@ class _Work:
     def leave(self, changes: Sequence[Change], problem: Problem) -> None:
         """Tells what is not reached because of a problem."""
         for change in changes:
-            self._row(change, Action.UNDONE, f"after: {problem.what}")
+            if not change.routine:
+                self._row(change, Action.UNDONE, f"after: {problem.what}")
 
     def _step(self, step: Step) -> None:
         if isinstance(step, Wait):
@@ -238,7 +240,8 @@ class _Work:
                         if not back.routine:
                             self.history.add(back, _uid(after or back.before))
             except Problem as second:
-                self.outcome.problems.append(second)
+                if second.lines() != problem.lines():
+                    self.outcome.problems.append(second)
                 self.conduct.say(f"{step.change.target} could not be taken back: {'; '.join(second.lines())}")
                 continue
             if row is not None:

@@ -178,7 +178,10 @@ class TestRefusals:
             ("tiers:\n- plugins:\n  - name: predicates\n  - name: deviceshare\n    arguments: {}\n", "flow style"),
             ("tiers:\n- plugins:\n  - name: predicates\n  - name: deviceshare\n    arguments: 3\n", "no mapping"),
             (with_entry("- name: deviceshare", "- name: deviceshare"), "2 times"),
-            ("a: &x false\n" + with_entry("- name: deviceshare", "  arguments: {deviceshare.VGPUEnable: *x}"), "layout"),
+            (
+                "a: &x false\n" + with_entry("- name: deviceshare", "  arguments: {deviceshare.VGPUEnable: *x}"),
+                "layout",
+            ),
             ("tiers:\n- plugins: &p\n  - name: predicates\n- plugins: *p\n", "one a line"),
             ("tiers:\n  plugins: [\n", "no valid YAML"),
             ("", "no valid YAML"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from vgpuctl.model.change import Line
@@ -22,6 +22,7 @@ _KEYS: Final = {
 }
 """Lists that the API server merges by a key of their elements; any other is one value."""
 _AMOUNTS: Final = re.compile(r"(^|\.)(limits|requests|hard)\.")
+_ELEMENT: Final = re.compile(r"\[[^\]]*\]")
 _OUTSIDE: Final = ("apiVersion", "kind")
 _LONGEST: Final = 60
 _LEAD: Final = 10
@@ -36,13 +37,28 @@ def differences(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> tuple[Lin
 
 
 def dropped(former: Mapping[str, Any], wanted: Mapping[str, Any], live: Mapping[str, Any]) -> tuple[Line, ...]:
-    """The values that we set formerly, no longer want, and that are still there: applying `wanted` takes them away."""
-    there = {path for path, _, _ in _leaves(live, "")}
-    kept = {path for path, _, _ in _leaves(wanted, "")}
+    """The values that we set formerly, no longer want, and that are still there: applying `wanted` takes them away.
+    Of a part of which nothing is kept only the part is told."""
+    there = {path for path, _ in _leaves(live, "")}
+    kept = [path for path, _ in _leaves(wanted, "")]
+    lines: dict[str, Line] = {}
+    for path, value in _leaves(former, ""):
+        if path not in there or path in kept or path.startswith(_OUTSIDE):
+            continue
+        parts = [path[: match.end()] for match in _ELEMENT.finditer(path)]
+        whole = next((part for part in parts if not any(other.startswith(part) for other in kept)), "")
+        lines.setdefault(whole or path, Line(whole or path, "there" if whole else shown(value), None))
+    return tuple(lines.values())
+
+
+def together(lines: Iterable[Line]) -> tuple[Line, ...]:
+    """The same, but several places that change from one value to another are told once."""
+    places: dict[tuple[str | None, str | None], list[str]] = {}
+    for line in lines:
+        places.setdefault((line.before, line.after), []).append(line.path)
     return tuple(
-        Line(path, shown(value), None)
-        for path, value, _ in _leaves(former, "")
-        if path in there and path not in kept and not path.startswith(_OUTSIDE)
+        Line(paths[0] + (f" and {len(paths) - 1} more" if len(paths) > 1 else ""), before, after)
+        for (before, after), paths in places.items()
     )
 
 
@@ -108,7 +124,7 @@ def _same(wanted: Any, live: Any, path: str) -> bool:
         return False
 
 
-def _leaves(value: Any, path: str) -> Iterator[_Difference]:
+def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     """Every single value with its path; elements of lists by their key."""
     if isinstance(value, dict):
         for key, item in value.items():
@@ -116,8 +132,8 @@ def _leaves(value: Any, path: str) -> Iterator[_Difference]:
     elif isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
         keyed = next((key for key in ("name", "mountPath") if all(key in item for item in value)), "")
         if not keyed:
-            yield path, value, None
+            yield path, value
         for item in value if keyed else ():
             yield from _leaves(item, f"{path}[{item[keyed]}]")
     elif value not in (None, {}, []):
-        yield path, value, None
+        yield path, value

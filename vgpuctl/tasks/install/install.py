@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -13,15 +13,16 @@ from vgpuctl.model.change import Change, How, Target
 from vgpuctl.model.changes import Changes
 from vgpuctl.model.config.kind import DEVICE
 from vgpuctl.model.facts import Facts
+from vgpuctl.model.install import libraries
 from vgpuctl.model.install.manifests import PLUGIN, manifests, target
+from vgpuctl.model.install.manifests import kept as is_kept
 from vgpuctl.model.install.options import Options
 from vgpuctl.model.install.release import Release
 from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.tasks.apply import Conduct, Group, Outcome, Step, is_ours
 from vgpuctl.tasks.install import preflight, record, rollout, scheduler
-from vgpuctl.tasks.install.built import libraries
 from vgpuctl.tasks.install.live import Live, Object, check_rights, read
-from vgpuctl.tasks.install.objects import bring_about, merged
+from vgpuctl.tasks.install.objects import as_installed, bring_about, merged
 from vgpuctl.tasks.inventory import WANTED as INVENTORY
 from vgpuctl.tasks.inventory import inventory
 from vgpuctl.tasks.load import load
@@ -43,10 +44,12 @@ def install(cluster: Live, wish: Wish, conduct: Conduct) -> Outcome:
     preflight.check_names(wish.skip)
     kept = record.read(cluster)
     if kept:
-        record.free(kept, conduct.say, conduct.now())
+        cut_off = record.free(kept, conduct.now())
         _fits(kept.release, wish.options)
+        _say(conduct, cut_off)
     facts = load((cluster,), (*preflight.wanted_parts(wish.skip), *INVENTORY))
-    wanted, notes = _wanted(wish.options, facts)
+    wanted, notes = installed_objects(wish.options, facts)
+    notes += _nodes(wish.options, facts)
     live = read(cluster, wanted)
     plan = bring_about(cluster, wanted, live, force=conduct.force)
     backups = kept.release.backups if kept else ()
@@ -60,13 +63,13 @@ def install(cluster: Live, wish: Wish, conduct: Conduct) -> Outcome:
     problems = [*plan.refusals, *verdict.problems]
     if problems:
         return Outcome(Changes(source=cluster.name, dry_run=conduct.dry_run), problems)
-    notes += [*plan.notes, *patch.notes, *verdict.notes]
+    _say(conduct, *notes, *plan.notes, *patch.notes, *verdict.notes)
     steps: list[Step] = [*prune(cluster, kept.release.options if kept else None, wanted), *plan.steps, *patch.steps]
     done = Release(phase="installed", options=wish.options, backups=merged(backups, (*plan.backups, *patch.backups)))
     if kept:
         done = msgspec.structs.replace(done, former=kept.release.former)
     if not steps and kept and msgspec.structs.replace(kept.release, holder=None) == done:
-        return _noted(record.carry_out(cluster, [Group([], plan.unchanged)], conduct, None), notes)
+        return record.carry_out(cluster, [Group([], plan.unchanged)], conduct, None)
     mine = record.holder(cluster, conduct, conduct.timeout)
     begun = msgspec.structs.replace(done, phase="installing", holder=mine)
     groups = [Group([record.take(kept, begun), *steps], plan.unchanged, needed=True)]
@@ -78,8 +81,18 @@ def install(cluster: Live, wish: Wish, conduct: Conduct) -> Outcome:
         groups.append(Group([record.write(begun, done, wish.options.namespace)]))
     outcome = record.carry_out(cluster, groups, conduct, mine)
     if not outcome.problems and not conduct.dry_run:
-        notes.append("next: vgpuctl doctor, then vgpuctl quota set TEAM N")
-    return _noted(outcome, notes)
+        conduct.say("next: vgpuctl doctor, then vgpuctl quota set TEAM N")
+    return outcome
+
+
+def _say(conduct: Conduct, *lines: str) -> None:
+    for line in filter(None, lines):
+        conduct.say(line)
+
+
+def built(options: Options) -> dict[str, bytes]:
+    """The library that these options want of us. Raises Problem when this vgpuctl carries none."""
+    return {} if options.shim == "upstream" else libraries.built()
 
 
 def is_device(item: Object) -> bool:
@@ -92,9 +105,14 @@ def prune(cluster: Live, before: Options | None, wanted: Sequence[Object]) -> li
     if before is None:
         return []
     names = {target(item) for item in wanted}
-    old = [item for item in manifests(before, {}) if target(item) not in names]
+    old = [item for item in as_installed(before, None) if target(item) not in names and not _stays(item)]
     found = [(item, live) for item in old if (live := cluster.get(target(item))) and is_ours(live)]
     return [Change(target(item), How.DELETE, None, live, why="no longer wanted") for item, live in found]
+
+
+def _stays(item: Object) -> bool:
+    """Configuration and namespace stay until the uninstall."""
+    return is_kept(item) and item["kind"] != "RuntimeClass"
 
 
 def _fits(release: Release, options: Options) -> None:
@@ -139,11 +157,11 @@ def _said(value: object) -> str:
     return str(value) if value else "none"
 
 
-def _wanted(options: Options, facts: Facts) -> tuple[list[Object], list[str]]:
-    """The objects, and notes. Raises Missing when ConfigMaps are not known."""
+def installed_objects(options: Options, facts: Facts) -> tuple[list[Object], list[str]]:
+    """The objects of these options in this cluster, and notes. Raises Missing when ConfigMaps are not known."""
     known = inventory(facts)
     notes = [f"the nodes could not be read: {known.note}"] if known.note else []
-    objects = manifests(options, libraries(options), known.context, named=known.named)
+    objects = manifests(options, built(options), known.context, named=known.named)
     there = pool.plugin_config(facts)
     if there is not None:
         elsewhere = there.map.metadata
@@ -151,7 +169,6 @@ def _wanted(options: Options, facts: Facts) -> tuple[list[Object], list[str]]:
         if any(target(item) != Target("ConfigMap", elsewhere.name, elsewhere.namespace) for item in mine):
             notes.append(f"{there.place} is used as it is")
             objects = [item for item in objects if not is_device(item)]
-    notes += _nodes(options, facts)
     return objects, notes
 
 
@@ -170,8 +187,3 @@ def _nodes(options: Options, facts: Facts) -> list[str]:
             "--node-selector nvidia.com/gpu.present=true or the like limits it"
         ]
     return []
-
-
-def _noted(outcome: Outcome, notes: Collection[str]) -> Outcome:
-    outcome.changes.notes.extend(notes)
-    return outcome

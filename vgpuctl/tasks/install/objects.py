@@ -7,9 +7,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from vgpuctl.model.change import Change, How, Target
-from vgpuctl.model.install.compare import differences, dropped
-from vgpuctl.model.install.manifests import kept, target
+import msgspec
+
+from vgpuctl.model.change import Change, How, Line, Target
+from vgpuctl.model.config.kind import DEVICE
+from vgpuctl.model.document import Scalar, find, read_yaml
+from vgpuctl.model.install.compare import differences, dropped, together
+from vgpuctl.model.install.libraries import SHA256
+from vgpuctl.model.install.manifests import kept, manifests, target, wanted_hashes
+from vgpuctl.model.install.options import Options
 from vgpuctl.model.install.owner import owner
 from vgpuctl.model.install.release import Backup
 from vgpuctl.model.problem import Exit, Problem
@@ -31,6 +37,15 @@ class Plan:
     refusals: list[Problem] = field(default_factory=list)
     backups: list[Backup] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+
+def as_installed(options: Options, plugin: Object | None) -> list[Object]:
+    """The objects that these options had made, libraries without their content. plugin: its DaemonSet, which tells
+    which libraries those are."""
+    digests = wanted_hashes(plugin) if plugin else {}
+    if not digests:
+        return manifests(msgspec.structs.replace(options, shim="upstream"), {})
+    return manifests(options, {}, digests=digests)
 
 
 def bring_about(
@@ -62,7 +77,7 @@ def bring_about(
 
 
 def _ours(plan: Plan, item: Object, have: Object, former: Object | None) -> None:
-    lines = (*differences(item, have), *(dropped(former, item, have) if former else ()))
+    lines = together((*differences(item, have), *(dropped(former, item, have) if former else ())))
     change = Change(target(item), How.APPLY, item, have, lines)
     if not lines:
         plan.unchanged.append(change)
@@ -103,7 +118,20 @@ def _others(plan: Plan, cluster: Live, item: Object, have: Object, *, force: boo
 
 
 def _apply(item: Object, before: Object | None) -> Change:
-    return Change(target(item), How.APPLY, item, before)
+    return Change(target(item), How.APPLY, item, before, () if before else _worth_telling(item))
+
+
+def _worth_telling(item: Object) -> tuple[Line, ...]:
+    """What a person wants to know of a new object before it is made."""
+    if item["kind"] == "DaemonSet":
+        image = item["spec"]["template"]["spec"]["containers"][0]["image"]
+        return (Line("image", None, image),)
+    if digest := item["metadata"].get("annotations", {}).get(SHA256):
+        return (Line("library's sha256", None, digest),)
+    text = item.get("data", {}).get(DEVICE.data_key)
+    section = find(read_yaml(text)[0].root, "nvidia") if text else None
+    values = ((key, find(section, key)) for key in ("deviceSplitCount", "gpuMemoryFactor"))
+    return tuple(Line(key, None, value.text) for key, value in values if isinstance(value, Scalar))
 
 
 def _undone(item: Object) -> list[Change | Wait]:

@@ -30,6 +30,8 @@ CHECKS = (
 """Those of doctor that can tell something before the plugin runs."""
 RIVALS, ADMISSION = "rival-plugin", "admission"
 NAMES = (*CHECKS, RIVALS, ADMISSION)
+UPGRADE = ("api", "device-config", "node-config", ADMISSION)
+"""What decides whether the plugin's pods can start anew; the rest runs already, or fails for other reasons."""
 _PARTS = (Part.NODES, Part.PODS, Part.DAEMONSETS, Part.CONFIGMAPS, Part.DEPLOYMENTS, Part.QUEUES, Part.NAMESPACES)
 _PATCHED = ("deviceshare-enabled", "predicates-plugin")
 """Checks that fail where OPTION is the remedy."""
@@ -66,9 +68,18 @@ def check_names(skip: Iterable[str]) -> None:
         raise Problem(what, remedy=f"one of: {', '.join(NAMES)}", exit_code=Exit.USAGE)
 
 
-def look(cluster: Live, facts: Facts, objects: Sequence[Object], skip: Collection[str], *, patched: bool) -> Verdict:
+def look(
+    cluster: Live,
+    facts: Facts,
+    objects: Sequence[Object],
+    skip: Collection[str],
+    *,
+    only: Collection[str] = NAMES,
+    patched: bool = False,
+) -> Verdict:
     """facts: with the scheduler's configuration as it will be. objects: what is to be installed. patched: the
     scheduler's configuration is being patched."""
+    skip = {*skip, *(name for name in NAMES if name not in only)}
     will_be = _with_configs(facts, objects)
     verdict = Verdict([], [])
     for outcome in run_checks(_checks(skip), will_be, Options()):

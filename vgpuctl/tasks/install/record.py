@@ -16,6 +16,7 @@ from vgpuctl.model.change import Change, How, Line, Target
 from vgpuctl.model.install.manifests import VERSION
 from vgpuctl.model.install.release import KEY, NAME, Holder, Release, config_map, decode, text
 from vgpuctl.model.problem import Exit, Problem
+from vgpuctl.sources.source import Objects
 from vgpuctl.tasks.apply import Conduct, Group, Outcome, Reversible, apply
 from vgpuctl.tasks.history import Recorder
 from vgpuctl.tasks.install.live import Live
@@ -38,7 +39,7 @@ class Kept:
         return str(self.item["metadata"]["namespace"])
 
 
-def read(cluster: Live) -> Kept | None:
+def read(cluster: Objects) -> Kept | None:
     """The record, None when vgpuctl is not installed. Raises Problem, also for a record that cannot be read."""
     found = cluster.objects("ConfigMap", query={"fieldSelector": f"metadata.name={NAME}"})
     if len(found) > 1:
@@ -64,16 +65,14 @@ def need(cluster: Live) -> Kept:
     return kept
 
 
-def free(kept: Kept, say: Any, now: float) -> None:
-    """Raises Problem while somebody is at work; a command that was cut off is told of, and gone over."""
-    release, holder = kept.release, kept.release.holder
-    doing = _DOING[release.phase]
+def free(kept: Kept, now: float) -> str:
+    """Raises Problem while somebody is at work. Of a command that was cut off: what to say when it is gone over."""
+    holder = kept.release.holder
     if holder is None:
-        return
-    begun = f"{holder.who} on {holder.host} began to {doing} at {_clock(holder.since)}"
+        return ""
+    begun = f"{holder.who} on {holder.host} began to {_DOING[kept.release.phase]} at {_clock(holder.since)}"
     if holder.until <= now or _is_dead(holder):
-        say(f"{begun} and was cut off: taking over")
-        return
+        return f"{begun} and was cut off: taking over"
     raise Problem(
         f"{begun} and is still at it",
         f"it ends by {_clock(holder.until)} at the latest; nothing was changed here",
@@ -117,7 +116,14 @@ def take(kept: Kept | None, release: Release) -> Change | Reversible:
     if kept is not None:
         return write(kept.release, release, kept.namespace, kept.text)
     where = place(release.options.namespace)
-    made = Change(where, How.CREATE, config_map(release), None, (Line("version", None, release.version),))
+    made = Change(
+        where,
+        How.CREATE,
+        config_map(release),
+        None,
+        (Line("version", None, release.version),),
+        undo="vgpuctl uninstall",
+    )
     return Reversible(made, lambda: [Change(where, How.DELETE, None, config_map(release), routine=True)])
 
 
@@ -134,11 +140,26 @@ def write(before: Release, after: Release, namespace: str, exactly: str = "") ->
 def carry_out(cluster: Live, groups: Sequence[Group], conduct: Conduct, mine: Holder | None) -> Outcome:
     """Applies groups, and puts the record down at the end, however that comes. mine: None when it is not taken."""
     try:
-        return apply(cluster, groups, conduct, cluster.name)
+        outcome = apply(cluster, groups, conduct, cluster.name)
     finally:
         if mine and not conduct.dry_run:
             with suppress(Problem):
                 _put_down(cluster, replace(conduct, timeout=5.0, say=lambda _: None), mine)
+    outcome.problems = [_lost(cluster, problem) for problem in outcome.problems]
+    return outcome
+
+
+def _lost(cluster: Live, problem: Problem) -> Problem:
+    """The problem; where the record was not ours to write any more, who took it."""
+    if NAME not in problem.what or "by someone else" not in problem.what:
+        return problem
+    try:
+        kept = read(cluster)
+    except Problem:
+        return problem
+    found = kept.release.holder if kept else None
+    why = f"{found.who} on {found.host} is at it since {_clock(found.since)}" if found else "it ended meanwhile"
+    return Problem("somebody else works on this installation", why, "wait for it, then run this again", Exit.FINDINGS)
 
 
 def _put_down(cluster: Live, conduct: Conduct, mine: Holder) -> None:

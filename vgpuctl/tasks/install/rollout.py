@@ -71,7 +71,7 @@ def whole_rollout(cluster: Live, where: Target, what: str, conduct: Conduct) -> 
             teller.tell(_reasons(cluster, where))
         return False
 
-    return Wait(f"{what} on every node", done, lambda: told(_reasons(cluster, where, late=True)))
+    return Wait(f"{what} on every node", done, lambda: why_not_ready(cluster, where))
 
 
 def _status(cluster: Live, where: Target) -> tuple[dict[str, Any], bool]:
@@ -83,6 +83,11 @@ def _status(cluster: Live, where: Target) -> tuple[dict[str, Any], bool]:
     return status, status.get("observedGeneration", 0) >= found["metadata"].get("generation", 1)
 
 
+def why_not_ready(cluster: Live, where: Target) -> str:
+    """What holds the pods of a DaemonSet up, on one line; events are asked too."""
+    return told(_reasons(cluster, where, late=True))
+
+
 def _reasons(cluster: Live, where: Target, *, late: bool = False) -> list[Reason]:
     """What holds the pods up; late: events too, for pods that say nothing themselves and for pods that cannot be
     made (Pod Security, quota, webhooks)."""
@@ -90,11 +95,23 @@ def _reasons(cluster: Live, where: Target, *, late: bool = False) -> list[Reason
     found = [one for pod in pods if (one := reason(pod))]
     refused = _warnings(cluster, where)
     found += [Reason("", line, hopeless=True) for line in refused if line.startswith("FailedCreate")][:1]
-    for pod in pods if late else ():
-        if not is_ready(pod) and reason(pod) is None:
-            newest = next(iter(_warnings(cluster, Target("Pod", pod["metadata"]["name"], where.namespace))), "")
-            phase = str(pod.get("status", {}).get("phase") or "Pending")
-            found.append(Reason(node_of(pod), newest or f"{phase}, and nothing says why"))
+    silent = [pod for pod in pods if late and not is_ready(pod) and reason(pod) is None]
+    down = _down(cluster) if silent else ()
+    for pod in silent:
+        newest = next(iter(_warnings(cluster, Target("Pod", pod["metadata"]["name"], where.namespace))), "")
+        phase = str(pod.get("status", {}).get("phase") or "Pending")
+        said = "the node is not ready" if node_of(pod) in down else newest or f"{phase}, and nothing says why"
+        found.append(Reason(node_of(pod), said))
+    return found
+
+
+def _down(cluster: Live) -> set[str]:
+    """The nodes that are not ready."""
+    found = set()
+    for node in cluster.objects("Node"):
+        for condition in node.get("status", {}).get("conditions") or []:
+            if condition.get("type") == "Ready" and condition.get("status") != "True":
+                found.add(str(node["metadata"]["name"]))
     return found
 
 
@@ -137,12 +154,18 @@ class _Stage:
 
 
 def stage(
-    cluster: Live, namespace: str, nodes: Collection[str], template: str, settle: float, conduct: Conduct
+    cluster: Live,
+    namespace: str,
+    nodes: Collection[str],
+    template: str,
+    settle: float,
+    conduct: Conduct,
+    title: str = "",
 ) -> Wait:
     """Until the plugin's pods on these nodes are of a template and were ready for `settle` seconds. One that has no
-    hope ends it at once."""
+    hope ends it at once. title: goes before its name."""
     look = _Stage(cluster, namespace, nodes, template, settle, conduct)
-    return Wait(f"the plugin on {some(nodes)}", look.done, look.why, conduct.timeout)
+    return Wait(f"{title}the plugin on {some(nodes)}", look.done, look.why, conduct.timeout)
 
 
 def some(names: Collection[str], most: int = 3) -> str:

@@ -76,26 +76,27 @@ def needed(facts: Facts) -> str:
     return f"the scheduler reads the device configuration once: {command}, or give {OPTION}" if where else ""
 
 
-def undo(cluster: Live, backups: Iterable[Backup]) -> tuple[list[Step], list[str]]:
-    """The steps that bring the scheduler's configuration back, and notes on what stays."""
+def undo(cluster: Live, facts: Facts, backups: Iterable[Backup]) -> tuple[list[Step], list[str]]:
+    """The steps that bring the scheduler back, and notes on what stays. Whatever command of ours restarted it, its
+    pods lose the mark of that."""
     steps: list[Step] = []
     notes: list[str] = []
     for backup in backups:
-        if not backup.path:
-            continue
-        one = backed_up(backup)
-        live = cluster.get(one)
+        live = cluster.get(backed_up(backup)) if backup.path and backup.path != _ANNOTATION else None
         if live is None:
             continue
-        have = _at(live, backup.path)
-        if backup.path == _ANNOTATION:
-            if have is not None:
-                steps += [_unannotate(one, have), rollout.deployment(cluster, one, "the scheduler to run again")]
-        elif have == backup.after:
-            lines = (Line(backup.path.rpartition("/")[2], "with vGPU sharing", "as before"),)
+        one, have = backed_up(backup), _at(live, backup.path)
+        if have == backup.after:
+            lines = (Line(backup.path.rpartition("/")[2], "with vGPU sharing", "as before the install"),)
             steps.append(Change(one, How.PATCH, _replace(backup.path, have, backup.before), live, lines))
         elif have != backup.before:
             notes.append(f"{one} was changed since the install: it stays as it is, {SWITCH} included")
+    where = _deployment(facts)
+    live = cluster.get(where) if where else None
+    if where and live and (mark := _at(live, _ANNOTATION)) is not None:
+        lines = (Line(f"annotation {RESTARTED} of its pods", mark, None),)
+        steps.append(Change(where, How.MERGE, _annotations({RESTARTED: None}), live, lines, why="it starts anew"))
+        steps.append(rollout.deployment(cluster, where, "the scheduler to run again"))
     return steps, notes
 
 
@@ -159,11 +160,6 @@ def _restart(cluster: Live, done: Patch, where: Target, now: float) -> None:
             api_version=where.api_version, kind=where.kind, name=where.name, namespace=where.namespace, path=_ANNOTATION
         )
     )
-
-
-def _unannotate(one: Target, have: str) -> Change:
-    lines = (Line(f"annotation {RESTARTED} of its pods", have, None),)
-    return Change(one, How.MERGE, _annotations({RESTARTED: None}), {}, lines, why="it starts anew")
 
 
 def _annotations(values: dict[str, str | None]) -> Object:

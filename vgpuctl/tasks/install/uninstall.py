@@ -1,0 +1,247 @@
+"""Takes out what was installed: the plugin first, then its files on the nodes, then the rest, the record last. What
+others had before comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import msgspec
+
+from vgpuctl.model import annotation, pool
+from vgpuctl.model.change import Change, How, Line, Target
+from vgpuctl.model.facts import Facts, Part
+from vgpuctl.model.history import PLACE as HISTORY
+from vgpuctl.model.install.manifests import CLEANUP, PART_OF, PLUGIN, cleanup, target
+from vgpuctl.model.install.reasons import is_ready
+from vgpuctl.model.install.release import Backup, Release
+from vgpuctl.model.pod.names import QUEUE
+from vgpuctl.model.problem import Exit, Problem
+from vgpuctl.model.quota.team import MANAGED_BY, MANAGER, TEAM
+from vgpuctl.tasks.apply import Conduct, Group, Outcome, Step, Wait, apply, is_ours
+from vgpuctl.tasks.install import record, rollout, scheduler
+from vgpuctl.tasks.install.live import Live, Object, check_rights
+from vgpuctl.tasks.install.objects import as_installed, backed_up, gone
+from vgpuctl.tasks.load import load
+
+_PARTS = (Part.PODS, Part.NODES, Part.CONFIGMAPS, Part.DEPLOYMENTS)
+_REGISTERED = (annotation.REGISTER, annotation.HANDSHAKE)
+_SHARES = (
+    ("ResourceQuota", "v1"),
+    ("Queue", "scheduling.volcano.sh/v1beta1"),
+    ("PriorityClass", "scheduling.k8s.io/v1"),
+)
+"""Kinds of which `quota set` makes objects."""
+_CLEANING = f"a DaemonSet {CLEANUP} takes the library's files off the nodes, and goes again"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is asked for. force: although vGPU pods run, and without waiting for nodes that are down. everything: also
+    quotas, queues, team labels and the history."""
+
+    force: bool = False
+    everything: bool = False
+
+
+def uninstall(cluster: Live, wish: Wish, conduct: Conduct) -> Outcome:
+    """Nothing installed is nothing to do. Raises Problem or Missing before any change."""
+    kept = record.read(cluster)
+    facts = load((cluster,), _PARTS)
+    groups: list[Group] = []
+    mine = None
+    if kept:
+        if cut_off := record.free(kept, conduct.now()):
+            conduct.say(cut_off)
+        _idle(facts, wish)
+        mine = record.holder(cluster, conduct, conduct.timeout)
+        begun = msgspec.structs.replace(kept.release, phase="uninstalling", holder=mine)
+        groups += _installed(cluster, kept, begun, facts, wish, conduct)
+    else:
+        conduct.say("vgpuctl has installed nothing in this cluster")
+    if wish.everything and (steps := _shares(cluster)):
+        groups.append(Group(steps, needed=True))
+    if kept:
+        groups.append(Group(_record(cluster, kept, facts, conduct), needed=True))
+    if not conduct.dry_run:
+        check_rights(cluster, [change for group in groups for change in group.changes])
+    outcome = record.carry_out(cluster, groups, conduct, mine)
+    history = cluster.get(HISTORY) if wish.everything and not outcome.problems else None
+    if history is not None:
+        # by itself and last: all that comes before it is recorded there
+        conduct.say(f"{HISTORY}: delete")
+        last = Change(HISTORY, How.DELETE, None, history, routine=True)
+        outcome.problems += apply(cluster, [Group([last])], conduct, cluster.name).problems
+    return outcome
+
+
+def _idle(facts: Facts, wish: Wish) -> None:
+    """Raises Problem while vGPU pods run, Missing when that is not known."""
+    names = [pool.full_name(pod.metadata) for pod in pool.vgpu_pods(facts) if pod.spec.node_name]
+    if names and not wish.force:
+        shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        raise Problem(
+            f"{len(names)} vGPU pod{'s run' if len(names) > 1 else ' runs'}: nothing was changed",
+            f"{shown}; without the plugin they cannot be started again, and their limits go with the library",
+            "end them first, or give --force",
+            Exit.FINDINGS,
+        )
+
+
+def _installed(
+    cluster: Live, kept: record.Kept, begun: Release, facts: Facts, wish: Wish, conduct: Conduct
+) -> list[Group]:
+    """Everything but the record."""
+    space, backups = kept.namespace, kept.release.backups
+    plugin = cluster.get(rollout.daemonset(space))
+    first: list[Step] = [record.take(kept, begun)]
+    if plugin is not None and is_ours(plugin):
+        first += [_delete(plugin), rollout.no_pods(cluster, space, PLUGIN)]
+    ours = _objects(cluster, kept)
+    undone, notes = scheduler.undo(cluster, facts, backups)
+    restored = _restored(cluster, backups, [*ours, *([plugin] if plugin else [])], notes, conduct)
+    for line in notes:
+        conduct.say(line)
+    found = [
+        Group(first, needed=True),
+        Group(_cleaning(cluster, kept, facts, wish), about=_CLEANING, needed=True),
+        Group([*map(_delete, ours), *undone, *restored], needed=True),
+    ]
+    registered = _registered(facts)
+    if registered and not any(backup.kind == "DaemonSet" and not backup.path for backup in backups):
+        names = rollout.some([change.target.name for change in registered])
+        found.append(Group(registered, about=f"what the plugin registered is removed from {names}", needed=True))
+    return found
+
+
+def _delete(item: Object) -> Change:
+    return Change(target(item), How.DELETE, None, item)
+
+
+def _cleaning(cluster: Live, kept: record.Kept, facts: Facts, wish: Wish) -> list[Step]:
+    """Takes the files off the nodes, by pods that reach each of them once."""
+    (cleaner,) = cleanup(kept.release.options)
+    nodes = _Cleaned(cluster, facts, target(cleaner), wish.force)
+    return [
+        Change(target(cleaner), How.APPLY, cleaner, None, routine=True),
+        Wait("the nodes are clean", nodes.done, nodes.why),
+        Change(target(cleaner), How.DELETE, None, cleaner, routine=True),
+        rollout.no_pods(cluster, kept.namespace, CLEANUP),
+    ]
+
+
+@dataclass
+class _Cleaned:
+    """Looks at the pods that clean the nodes. force: nodes that are down are not waited for."""
+
+    cluster: Live
+    facts: Facts
+    where: Target
+    force: bool
+
+    def done(self) -> bool:
+        found = self.cluster.get(self.where)
+        if found is None:
+            raise Problem(f"{self.where} was deleted meanwhile", "", "run the command again", Exit.FINDINGS)
+        status = found.get("status") or {}
+        wanted = status.get("desiredNumberScheduled", 0)
+        pods = rollout.pods_of(self.cluster, self.where.namespace, self.where.name)
+        left = {rollout.node_of(pod) for pod in pods if not is_ready(pod)}
+        if self.force:
+            left -= {node.metadata.name for node in self.facts.nodes.value or () if not pool.is_up(node)}
+        current = status.get("observedGeneration", 0) >= found["metadata"].get("generation", 1)
+        return current and len(pods) >= wanted and not left
+
+    def why(self) -> str:
+        return f"{rollout.why_not_ready(self.cluster, self.where)}; --force leaves nodes that are down as they are"
+
+
+def _objects(cluster: Live, kept: record.Kept) -> list[Object]:
+    """All of ours but plugin, record and namespace, the last one made first."""
+    former = kept.release.former
+    options = [kept.release.options, *([former.options] if former else [])]
+    names = dict.fromkeys(target(item) for one in options for item in as_installed(one, None))
+    query = {"labelSelector": f"{MANAGED_BY}={MANAGER},{PART_OF}={MANAGER}"}
+    for library in cluster.objects("ConfigMap", namespace=kept.namespace, query=query):  # of any version
+        names[Target("ConfigMap", library["metadata"]["name"], kept.namespace)] = None
+    left_out = (record.place(kept.namespace), rollout.daemonset(kept.namespace))
+    found = [
+        {"kind": one.kind, "apiVersion": one.api_version, **live}
+        for one in reversed(names)
+        if one not in left_out and one.kind != "Namespace" and (live := cluster.get(one))
+    ]
+    return [item for item in found if is_ours(item)]
+
+
+def _restored(
+    cluster: Live, backups: Iterable[Backup], going: Iterable[Object], notes: list[str], conduct: Conduct
+) -> list[Step]:
+    """Brings back what others had in the place of ours."""
+    ours = {target(item) for item in going}
+    steps: list[Step] = []
+    for backup in backups:
+        if backup.path:
+            continue
+        one = backed_up(backup)
+        if one not in ours and cluster.get(one) is not None:
+            notes.append(f"{one} is there already: what was there before the install does not come back")
+        elif conduct.dry_run == "server" and one in ours:
+            notes.append(f"{one} comes back as it was before the install; not checked, since ours is still there")
+        else:
+            steps.append(Change(one, How.CREATE, backup.before, None, why="as it was before the install"))
+    return steps
+
+
+def _registered(facts: Facts) -> list[Change]:
+    """Removes the plugin's annotations of nodes."""
+    found = []
+    for node in facts.nodes.value or ():
+        there = [key for key in _REGISTERED if node.metadata.annotation(key) is not None]
+        if there:
+            body = {"metadata": {"annotations": dict.fromkeys(there)}}
+            found.append(Change(Target("Node", node.metadata.name), How.MERGE, body, {}, routine=True))
+    return found
+
+
+def _record(cluster: Live, kept: record.Kept, facts: Facts, conduct: Conduct) -> list[Step]:
+    """The last step: the record; or the namespace with it, where that is ours and holds nothing of others."""
+    place = Target("Namespace", kept.namespace)
+    namespace = cluster.get(place)
+    if namespace is not None and is_ours(namespace):
+        pods = [pod for pod in facts.pods.need() if pod.metadata.namespace == kept.namespace]
+        others = [pod.metadata.name for pod in pods if pod.metadata.label("name") not in (PLUGIN, CLEANUP)]
+        if not others:
+            return [_delete({"kind": "Namespace", "apiVersion": "v1", **namespace}), gone(cluster, place)]
+        conduct.say(f"{place} stays: {others[0]} runs in it")
+    return [Change(record.place(kept.namespace), How.DELETE, None, kept.item)]
+
+
+def _shares(cluster: Live) -> list[Step]:
+    """Takes away what `quota set` made: quotas, queues and priorities of ours, and the teams' marks on namespaces."""
+    steps: list[Step] = []
+    gone_queues = set()
+    for kind, api_version in _SHARES:
+        for item in _ours(cluster, kind):
+            steps.append(_delete({"kind": kind, "apiVersion": api_version, **item}))
+            gone_queues |= {item["metadata"]["name"]} if kind == "Queue" else set()
+    for item in cluster.objects("Namespace", query={"labelSelector": TEAM}):
+        labels = {TEAM: None, **({MANAGED_BY: None} if is_ours(item) else {})}
+        metadata: dict[str, object] = {"labels": labels}
+        lines = [Line(f"label {key}", item["metadata"]["labels"][key], None) for key in labels]
+        queue = (item["metadata"].get("annotations") or {}).get(QUEUE)
+        if queue in gone_queues:
+            metadata["annotations"] = {QUEUE: None}
+            lines.append(Line(QUEUE, queue, None))
+        where = Target("Namespace", item["metadata"]["name"])
+        steps.append(Change(where, How.MERGE, {"metadata": metadata}, item, tuple(lines)))
+    return steps
+
+
+def _ours(cluster: Live, kind: str) -> list[Object]:
+    """The objects of a kind that are ours; none where the cluster does not know it."""
+    try:
+        return cluster.objects(kind, query={"labelSelector": f"{MANAGED_BY}={MANAGER}"})
+    except Problem as problem:
+        if problem.status != 404:
+            raise
+        return []

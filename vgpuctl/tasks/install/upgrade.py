@@ -1,0 +1,325 @@
+"""Brings an installation to this version and other options, node by node, and back.
+
+While it lasts the plugin's pods are made anew only where this command deletes them. A stage that fails goes back to the
+former template; what was upgraded before stays, and running it again goes on from there.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+import vgpuctl
+from vgpuctl.model import kube, pool
+from vgpuctl.model.change import Change, How, Line, Target
+from vgpuctl.model.changes import Changes
+from vgpuctl.model.facts import Facts
+from vgpuctl.model.install import libraries
+from vgpuctl.model.install.manifests import PART_OF, TEMPLATE, VERSION, wanted_hashes
+from vgpuctl.model.install.manifests import kept as is_kept
+from vgpuctl.model.install.options import Options
+from vgpuctl.model.install.release import Former, Release
+from vgpuctl.model.problem import Exit, Problem
+from vgpuctl.model.quota.team import MANAGER
+from vgpuctl.model.selector import selector
+from vgpuctl.tasks.apply import Conduct, Group, Outcome, Reversible, Step, Wait, change_of
+from vgpuctl.tasks.install import preflight, record, rollout
+from vgpuctl.tasks.install.install import installed_objects, prune
+from vgpuctl.tasks.install.live import Live, Object, check_rights, read
+from vgpuctl.tasks.install.objects import as_installed, bring_about, cleaned
+from vgpuctl.tasks.inventory import WANTED as INVENTORY
+from vgpuctl.tasks.load import load
+
+_FIXED = {"namespace": "the installation lives there", "hook_path": "running pods have it mounted"}
+"""Options that stay, and why."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is asked for. options: as they are to be. back: to the former release instead. nodes: names or a label
+    selector of the only nodes to upgrade now, "" for all. skip: checks that are left out."""
+
+    options: Options
+    back: bool = False
+    nodes: str = ""
+    skip: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class _Aim:
+    """The release to arrive at, and its objects."""
+
+    release: Release
+    objects: list[Object]
+
+    @property
+    def plugin(self) -> Object:
+        return next(item for item in self.objects if item["kind"] == "DaemonSet")
+
+
+@dataclass(frozen=True)
+class _Nodes:
+    """The nodes that run the plugin. now: to be served in this run, each with the pod that is to be made anew; later:
+    those that are left for another run. count: all of them. down: not ready, so left to the DaemonSet's controller."""
+
+    now: list[tuple[str, Object]]
+    later: list[str]
+    count: int
+    down: list[str]
+
+
+def upgrade(cluster: Live, kept: record.Kept, wish: Wish, conduct: Conduct) -> Outcome:
+    """Raises Problem or Missing before any change; what is refused by preflight or belongs to others is in the outcome,
+    and nothing is changed then."""
+    preflight.check_names(wish.skip)
+    cut_off = record.free(kept, conduct.now())
+    release = kept.release
+    _fits(release, wish.options)
+    if cut_off:
+        conduct.say(cut_off)
+    facts = load((cluster,), (*preflight.wanted_parts(wish.skip), *INVENTORY))
+    here = rollout.daemonset(release.options.namespace)
+    running = cluster.get(here)
+    former = release.former if release.phase == "upgrading" else None
+    if former is None and running is not None:
+        former = Former(version=release.version, options=release.options, plugin=cleaned(running))
+    aim = _former(cluster, release) if wish.back else _newest(release, wish.options, facts, former, conduct)
+    live = read(cluster, aim.objects)
+    before = as_installed(former.options, former.plugin) if former else []
+    plan = bring_about(cluster, aim.objects, live, former=before, force=conduct.force)
+    problems = list(plan.refusals)
+    if not wish.back:
+        verdict = preflight.look(cluster, facts, aim.objects, wish.skip, only=preflight.UPGRADE)
+        problems += verdict.problems
+        plan.notes += verdict.notes
+    if problems:
+        return Outcome(Changes(source=cluster.name, dry_run=conduct.dry_run), problems)
+    nodes = _nodes(cluster, facts, wish.nodes, here.namespace, _template(aim.plugin))
+    pruned = prune(cluster, former.options if former else None, aim.objects)
+    if not (plan.steps or nodes.now or pruned) and msgspec.structs.replace(release, holder=None) == aim.release:
+        return record.carry_out(cluster, [Group([], plan.unchanged)], conduct, None)
+
+    size = _size(aim.release.options.max_unavailable, nodes.count)
+    batches = [nodes.now[start : start + size] for start in range(0, len(nodes.now), size)]
+    mine = record.holder(cluster, conduct, conduct.timeout * (len(batches) + 1))
+    begun = msgspec.structs.replace(
+        aim.release, phase="upgrading", former=release.former if wish.back else former, holder=mine
+    )
+    steps = _held(plan.steps, nodes, aim, running, former) if nodes.now and former else plan.steps
+    groups = [Group([record.take(kept, begun), *steps], plan.unchanged, _about(nodes, batches), needed=True)]
+    if former:
+        for number, batch in enumerate(batches, 1):
+            title = f"stage {number} of {len(batches)}: " if len(batches) > 1 else ""
+            groups.append(_stage(cluster, title, batch, aim, former, conduct))
+    if not nodes.later:
+        groups.append(_end(cluster, here, aim, running, pruned, conduct))
+    if not conduct.dry_run:
+        check_rights(cluster, [change for group in groups for change in group.changes])
+        if not nodes.later:
+            groups.append(Group([record.write(begun, aim.release, kept.namespace)]))
+    for line in plan.notes:
+        conduct.say(line)
+    outcome = record.carry_out(cluster, groups, conduct, mine)
+    if not conduct.dry_run and (outcome.problems or nodes.later):
+        conduct.say(_where_it_stands(cluster, here.namespace, aim))
+    return outcome
+
+
+def _fits(release: Release, options: Options) -> None:
+    """Raises Problem where another command is the one to run."""
+    if release.phase in ("installing", "uninstalling"):
+        doing = "install" if release.phase == "installing" else "uninstall"
+        raise Problem(f"an {doing} is half done", remedy=f"finish it with vgpuctl {doing}", exit_code=Exit.FINDINGS)
+    for name, why in _FIXED.items():
+        old, new = getattr(release.options, name), getattr(options, name)
+        if old != new:
+            what = f"an upgrade cannot change the {name.replace('_', ' ')} ({old} → {new})"
+            raise Problem(what, why, "vgpuctl uninstall, then vgpuctl install", Exit.FINDINGS)
+
+
+def _newest(release: Release, options: Options, facts: Facts, former: Former | None, conduct: Conduct) -> _Aim:
+    """This version with these options. Where that is what is installed, the former release stays what it was."""
+    objects, notes = installed_objects(options, facts)
+    for line in notes:
+        conduct.say(line)
+    same = release.phase == "installed" and (release.version, release.options) == (vgpuctl.__version__, options)
+    kept = release.former if same else former
+    return _Aim(Release(phase="installed", options=options, backups=release.backups, former=kept), objects)
+
+
+def _former(cluster: Live, release: Release) -> _Aim:
+    """The release before this one, its plugin exactly as it was."""
+    former = release.former
+    if former is None:
+        raise Problem(
+            "there is no former release to go back to",
+            "it is kept from one upgrade to the next",
+            "vgpuctl upgrade with the options that you want",
+            Exit.FINDINGS,
+        )
+    digests = wanted_hashes(former.plugin)
+    for name in _library_names(digests):
+        place = Target("ConfigMap", name, former.options.namespace)
+        if cluster.get(place) is None:
+            what = f"the former release's library is gone: there is no {place}"
+            raise Problem(what, remedy="vgpuctl upgrade, by the vgpuctl of that version", exit_code=Exit.FINDINGS)
+    others = [
+        item
+        for item in as_installed(former.options, former.plugin)
+        if item["kind"] != "DaemonSet" and not (item["kind"] == "ConfigMap" and is_kept(item))
+    ]
+    for item in others:
+        if VERSION in item["metadata"]["labels"]:
+            item["metadata"]["labels"][VERSION] = former.version
+    aim = Release(phase="installed", version=former.version, options=former.options, backups=release.backups)
+    return _Aim(aim, [*others, former.plugin])
+
+
+def _nodes(cluster: Live, facts: Facts, chosen: str, namespace: str, template: str) -> _Nodes:
+    """Raises Problem (wrong use) for a choice that is no node of the plugin, Missing when nodes are not known."""
+    known = {node.metadata.name: node for node in facts.nodes.need()}
+    pods = {
+        rollout.node_of(pod): pod
+        for pod in rollout.pods_of(cluster, namespace)
+        if rollout.node_of(pod) in known and not pod["metadata"].get("deletionTimestamp")
+    }
+    wanted = _chosen(chosen, {name: known[name] for name in pods}) if chosen else set(pods)
+    old = sorted(name for name, pod in pods.items() if rollout.template_of(pod) != template)
+    down = [name for name in old if not pool.is_up(known[name])]
+    up = [name for name in old if name not in down]
+    return _Nodes(
+        [(name, pods[name]) for name in up if name in wanted],
+        [name for name in up if name not in wanted],
+        len(pods),
+        down,
+    )
+
+
+def _chosen(text: str, nodes: dict[str, kube.Node]) -> set[str]:
+    names = {name.strip() for name in text.split(",")}
+    if names <= set(nodes):
+        return names
+    try:
+        labels = selector(text)
+    except ValueError as error:
+        raise Problem(f"--nodes {text} is not understood", str(error), exit_code=Exit.USAGE) from None
+    found = {name for name, node in nodes.items() if labels.matches(node.metadata.labels or {})}
+    if not found:
+        what = f"--nodes {text}: the plugin runs on no such node"
+        raise Problem(what, f"it runs on {rollout.some(nodes)}", "write names or a label selector", Exit.USAGE)
+    return found
+
+
+def _size(max_unavailable: str, count: int) -> int:
+    """How many nodes are served at once; a percentage is rounded up, as for a DaemonSet."""
+    if max_unavailable.endswith("%"):
+        return max(1, math.ceil(count * int(max_unavailable[:-1]) / 100))
+    return int(max_unavailable)
+
+
+def _held(steps: Sequence[Step], nodes: _Nodes, aim: _Aim, running: Object | None, former: Former) -> list[Step]:
+    """The same steps, but no pod is made anew by the change of the DaemonSet."""
+    here = rollout.daemonset(aim.plugin["metadata"]["namespace"])
+    rest = [step for step in steps if (change := change_of(step)) is None or change.target != here]
+    told = next((change.lines for step in steps if (change := change_of(step)) and change.target == here), ())
+    before = nodes.count - len(nodes.now) - len(nodes.later) - len(nodes.down)
+    after = before + len(nodes.now)
+    lines = [Line("nodes up to date", f"{before} of {nodes.count}", f"{after} of {nodes.count}")]
+    lines += [line for line in told if not line.path.startswith("spec.updateStrategy") and TEMPLATE not in line.path]
+    undo = "vgpuctl upgrade --rollback"
+    held = Change(here, How.APPLY, _on_delete(aim.plugin), running, tuple(lines), undo=undo)
+    return [*rest, Reversible(held, lambda: [Change(here, How.APPLY, former.plugin, aim.plugin)])]
+
+
+def _on_delete(plugin: Object) -> Object:
+    """A DaemonSet whose pods are made anew only when they are deleted."""
+    held = copy.deepcopy(plugin)
+    held["spec"]["updateStrategy"] = {"type": "OnDelete"}
+    return held
+
+
+def _stage(
+    cluster: Live, title: str, batch: Sequence[tuple[str, Object]], aim: _Aim, former: Former, conduct: Conduct
+) -> Group:
+    """Makes the pods of some nodes anew; if they do not come up, they go back to the former template."""
+    names = {name for name, _ in batch}
+    namespace = aim.plugin["metadata"]["namespace"]
+    settle = float(aim.plugin["spec"].get("minReadySeconds", 0))
+
+    def back() -> list[Change | Wait]:
+        old = _template(former.plugin)
+        pods = [
+            pod
+            for pod in rollout.pods_of(cluster, namespace)
+            if rollout.node_of(pod) in names and rollout.template_of(pod) != old
+        ]
+        template = Change(rollout.daemonset(namespace), How.APPLY, _on_delete(former.plugin), aim.plugin, routine=True)
+        return [template, *map(_anew, pods), rollout.stage(cluster, namespace, names, old, settle, conduct)]
+
+    first, *rest = [_anew(pod) for _, pod in batch]
+    wait = rollout.stage(cluster, namespace, names, _template(aim.plugin), settle, conduct, title)
+    return Group([Reversible(first, back), *rest, wait], needed=True)
+
+
+def _anew(pod: Object) -> Change:
+    return Change(
+        Target("Pod", pod["metadata"]["name"], pod["metadata"]["namespace"]), How.DELETE, None, pod, routine=True
+    )
+
+
+def _end(
+    cluster: Live, here: Target, aim: _Aim, running: Object | None, pruned: Sequence[Step], conduct: Conduct
+) -> Group:
+    """Gives the pods back to the DaemonSet's controller, and takes away what nobody uses any more."""
+    end: Step = Change(here, How.APPLY, aim.plugin, aim.plugin, routine=True)
+    if running is None:
+        end = rollout.whole_rollout(cluster, here, "the plugin", conduct)
+    return Group([end, *pruned, *_unused(cluster, aim)], needed=True)
+
+
+def _unused(cluster: Live, aim: _Aim) -> list[Step]:
+    """Deletes the libraries that neither this release nor the one before it places."""
+    plugins = [aim.plugin, *([aim.release.former.plugin] if aim.release.former else [])]
+    used = {name for plugin in plugins for name in _library_names(wanted_hashes(plugin))}
+    space = str(aim.plugin["metadata"]["namespace"])
+    found = cluster.objects("ConfigMap", namespace=space, query={"labelSelector": f"{PART_OF}={MANAGER}"})
+    return [
+        Change(Target("ConfigMap", item["metadata"]["name"], space), How.DELETE, None, item, routine=True)
+        for item in found
+        if libraries.SHA256 in (item["metadata"].get("annotations") or {}) and item["metadata"]["name"] not in used
+    ]
+
+
+def _library_names(digests: dict[str, str]) -> list[str]:
+    return [libraries.name(architecture, digest) for architecture, digest in digests.items()]
+
+
+def _template(plugin: Object) -> str:
+    return str((plugin["spec"]["template"]["metadata"].get("annotations") or {}).get(TEMPLATE, ""))
+
+
+def _about(nodes: _Nodes, batches: Sequence[Sequence[tuple[str, Object]]]) -> str:
+    """What happens to the nodes, for the preview."""
+    parts = []
+    if batches:
+        names = rollout.some([name for name, _ in nodes.now])
+        stages = f" in {len(batches)} stages of {len(batches[0])}" if len(batches) > 1 else ""
+        parts.append(f"the plugin starts anew on {names}{stages}; pods that run keep their library")
+    if nodes.later:
+        parts.append(f"left for later: {rollout.some(nodes.later)}")
+    if nodes.down:
+        parts.append(f"not ready, and served when they are: {rollout.some(nodes.down)}")
+    return "; ".join(parts)
+
+
+def _where_it_stands(cluster: Live, namespace: str, aim: _Aim) -> str:
+    pods = rollout.pods_of(cluster, namespace)
+    new = [pod for pod in pods if rollout.template_of(pod) == _template(aim.plugin)]
+    return (
+        f"{len(new)} of {len(pods)} nodes run what was asked for; go on: vgpuctl upgrade; "
+        "go back: vgpuctl upgrade --rollback"
+    )
