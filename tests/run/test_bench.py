@@ -12,14 +12,11 @@ from typing import Any
 
 import pytest
 
-from tests.run.test_run import FILL, TOOL, built, place
+from tests.run.test_run import FILL, ROOT, TOOL
 from vgpuctl.sources import runs
 
-ROOT = Path(__file__).resolve().parents[2]
 SHORT = ("--seconds", "0.5", "--kernels", "1ms")
 CARD = ("--simulate", "1xT4-16GB")
-
-__all__ = ["built", "place"]
 
 
 def bench(place: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -49,27 +48,6 @@ print("ready", flush=True)
 print(name.value.decode(), version.value.decode(), f"{major.value}.{minor.value}", flush=True)
 time.sleep(60)
 """
-
-
-@pytest.fixture(scope="session", autouse=True)
-def built() -> None:
-    if not shutil.which("make"):
-        pytest.skip("needs make")
-    done = subprocess.run(
-        ["make", "-C", ROOT / "shim", "release", f"PYTHON={sys.executable}"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> dict[str, str]:
-    """An environment with a state directory and a simulated machine of its own."""
-    home = tmp_path / "runtime"
-    home.mkdir(mode=0o700)
-    return {**os.environ, "XDG_RUNTIME_DIR": str(home), "VGPUCTL_FAKE_STATE": str(tmp_path / "cards")}
 
 
 Start = Callable[..., subprocess.Popen[str]]

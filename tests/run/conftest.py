@@ -1,0 +1,34 @@
+"""A machine of its own for each test: a built library, a state directory, a simulated driver's state."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def built() -> None:
+    if not shutil.which("make"):
+        pytest.skip("needs make")
+    done = subprocess.run(
+        ["make", "-C", ROOT / "shim", "release", f"PYTHON={sys.executable}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> dict[str, str]:
+    """An environment with a state directory and a simulated machine of its own."""
+    home = tmp_path / "runtime"
+    home.mkdir(mode=0o700)
+    return {**os.environ, "XDG_RUNTIME_DIR": str(home), "VGPUCTL_FAKE_STATE": str(tmp_path / "cards")}
