@@ -8,7 +8,8 @@ made of another one that is still there: they follow from it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tests.cluster.client import ApiError, Client
@@ -29,11 +30,11 @@ def read(client: Client) -> Contents:
     return {path: _compared(item) for path, item in found if _owner(item) not in uids}
 
 
-def differences(before: Contents, after: Contents, ignore: Iterable[str] = ()) -> list[str]:
-    """What came, went and changed, one line each; without objects whose path contains a text of `ignore`."""
+def differences(before: Contents, after: Contents, ignore: str = "") -> list[str]:
+    """What came, went and changed, one line each; without objects whose path fits a regular expression."""
     told = []
     for path in sorted({*before, *after}):
-        if any(text in path for text in ignore) or before.get(path) == after.get(path):
+        if (ignore and re.search(ignore, path)) or before.get(path) == after.get(path):
             continue
         if path not in after:
             told.append(f"gone: {path}")

@@ -49,8 +49,9 @@ class Rig:
             self.client, self.kubeconfig = self.bench.client, self.bench.kubeconfig
             self.kubelet = Kubelet(self.client, self.bench.directory / "hosts", NODES)
             self._doubles = (Scheduler(self.client), self.kubelet, DevicePlugin(self.bench, NODES, self.kubelet.host))
-            kwok.start(self.bench, stages=sorted((HERE / "stages").glob("*.yaml")))
             load(self.bench, [*map(_node, NODES), *read(HERE / "cluster.yaml")])
+            # After that: kwok describes nodes that are not ready by itself.
+            kwok.start(self.bench, stages=sorted((HERE / "stages").glob("*.yaml")))
             self._thread = threading.Thread(target=self._live, name="doubles", daemon=True)
             self._thread.start()
             self.wait("Volcano runs", self.volcano_runs)

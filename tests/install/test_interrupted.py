@@ -29,7 +29,7 @@ INSTALL = ("install", "--patch-scheduler", "--max-unavailable", "100%", "--yes")
 UPGRADE = ("upgrade", "--image", "registry.example.com/volcano-vgpu-device-plugin:v1.12.1", "--yes")
 UNINSTALL = ("uninstall", "--yes")
 CYCLE = (INSTALL, UPGRADE, UNINSTALL)
-HISTORY = "/configmaps/vgpuctl-history"
+HISTORY = "/configmaps/vgpuctl-history$"
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
@@ -81,7 +81,7 @@ def end(rig: Rig, arguments: tuple[str, ...]) -> End:
     if arguments != UNINSTALL:
         rig.wait("the plugin runs everywhere", rig.settled)
     rig.wait("Volcano runs", rig.volcano_runs)
-    found = {path: _timeless(item) for path, item in rig.contents().items() if HISTORY not in path}
+    found = {path: _timeless(item) for path, item in rig.contents().items() if not re.search(HISTORY, path)}
     return End(found, {node: rig.kubelet.files(node) for node in NODES})
 
 

@@ -1,0 +1,86 @@
+"""From a cluster without vGPUs to a pool that teams use, and back to where it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.cluster.quota.conftest import pod
+from tests.install import contents
+from tests.install.conftest import Ran, Vgpuctl
+from tests.install.rig import DAEMONSET, NODES, Rig
+from tests.install.test_interrupted import HISTORY
+
+pytestmark = pytest.mark.cluster
+Run = Callable[..., Ran]
+KEPT = f"{HISTORY}|/resourcequotas/|/queues/|/namespaces/ai-team$"
+"""What an uninstall leaves: history, quotas, queues, and the labels by which a namespace is a team's."""
+IMAGE = "registry.example.com/volcano-vgpu-device-plugin:v1.12.1"
+
+
+@pytest.fixture
+def run(rig: Rig, vgpuctl: Vgpuctl) -> Run:
+    """Runs a command that must end well."""
+
+    def go(*arguments: str, code: int = 0) -> Ran:
+        ran = vgpuctl(*arguments, config=rig.kubeconfig)
+        assert ran.code == code, (arguments, ran.out, ran.err)
+        return ran
+
+    return go
+
+
+def images(rig: Rig) -> dict[str, str]:
+    """Node → the tag of the plugin that runs there."""
+    pods = rig.pods("kube-system", "name=volcano-device-plugin")
+    return {item["spec"]["nodeName"]: item["spec"]["containers"][0]["image"].rpartition(":")[2] for item in pods}
+
+
+def shown(ran: Ran) -> dict[str, list[str]]:
+    """Pod → the nodes of its vGPUs, as top shows them."""
+    found: dict[str, list[str]] = {}
+    for row in ran.json["rows"]:
+        if row["level"] == "vgpu":
+            found.setdefault(row["pod"], []).append(row["node"])
+    return found
+
+
+def test_from_nothing_to_a_pool_in_use_and_back(rig: Rig, run: Run) -> None:
+    run("install", "--wait", "--patch-scheduler", "--max-unavailable", "100%", "--yes")
+    report = run("doctor", "-o", "json").json
+    assert [row for row in report["results"] if row["status"] in ("fail", "unknown")] == []
+    placed = ["usr/local/vgpu/ld.so.preload", "usr/local/vgpu/libvgpu.so"]
+    assert {node: rig.kubelet.files(node) for node in NODES} == dict.fromkeys(NODES, placed)
+    preload = rig.kubelet.host("gpu-1") / "usr/local/vgpu/ld.so.preload"
+    assert preload.read_text().strip() == "/usr/local/vgpu/libvgpu.so"
+
+    run("quota", "set", "ai-team", "6", "--memory", "60Gi", "--queue", "research", "--yes")
+    for name, number in (("train", 2), ("serve", 1)):
+        rig.client.post("/api/v1/namespaces/ai-team/pods", pod(name, number, memory=400))
+    rig.wait("the pods run", lambda: [p["status"]["phase"] for p in rig.pods("ai-team")] == ["Running"] * 2)
+    assert shown(run("top", "--once", "-o", "json")) == {"train": ["gpu-1"] * 2, "serve": ["gpu-1"]}
+    (share,) = run("quota", "list", "-o", "json").json["shares"]
+    assert (share["namespace"], share["used"]["number"], share["hard"]["number"]) == ("ai-team", 3, 6)
+    assert run("status").code == 0
+
+    run("upgrade", "--image", IMAGE, "--nodes", "gpu-2", "--yes")
+    assert images(rig) == {**dict.fromkeys(NODES, "v1.12.0"), "gpu-2": "v1.12.1"}
+    run("upgrade", "--image", IMAGE, "--yes")
+    assert images(rig) == dict.fromkeys(NODES, "v1.12.1")
+    assert shown(run("top", "--once", "-o", "json")) == {"train": ["gpu-1"] * 2, "serve": ["gpu-1"]}
+    assert rig.client.get(DAEMONSET)["spec"]["updateStrategy"]["type"] == "RollingUpdate"
+
+    refused = run("uninstall", "--yes", code=1)
+    assert "ai-team/train" in refused.err and "--force" in refused.err
+    rig.client.delete("/api/v1/namespaces/ai-team/pods", grace=0)
+    rig.wait("they are gone", lambda: rig.pods("ai-team") == [])
+    run("uninstall", "--yes")
+    assert contents.differences(rig.start, rig.contents(), KEPT) == []
+    assert {node: rig.kubelet.files(node) for node in NODES} == {node: [] for node in NODES}
+    kept = contents.differences(rig.start, rig.contents())
+    assert [line for line in kept if "/resourcequotas/vgpu" in line] and [line for line in kept if "/queues/" in line]
+
+    run("install", "--patch-scheduler", "--no-wait", "--yes")
+    run("uninstall", "--all", "--yes")
+    assert contents.differences(rig.start, rig.contents()) == []
