@@ -9,8 +9,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
-from tenant import NO_LIMIT, ROOT, Alone, Bench, Load, Row, spinners, tenants
+from tenant import NO_LIMIT, Alone, Bench, Load, Row, spinners, tenants
 
 TORCH = ("train", "train-graph", "infer", "infer-graph", "gemm", "copy")
 
@@ -57,7 +58,7 @@ def memory_too(bench: Bench, us: float, limit: int) -> Row:
         before = tenant.alone()
         tenant.begin(seconds_of(us, limit))
         found = figures(tenant.finish(), before, tenant.alone())
-        return {"limit": limit, "memory_mib": mib, "filled_mib": tenant.program.filled, **found}
+        return {"limit": limit, "memory_mib": mib, "filled_mib": tenant.ready()["filled_mib"], **found}
 
 
 def together(
@@ -130,7 +131,7 @@ def live(bench: Bench, us: float) -> Row:
         for limit, at in changes:
             window = max(50.0, us / 1e3 / (limit / 100))
             count = int((every - 0.2) * 1e3 / window)
-            got = tenant.program.windows(at, window / 1e3, count)
+            got = tenant.windows(at, window / 1e3, count)
             shares = [round(share / (alone.busy or 1), 2) for share in got]
             off = [abs(share - limit) > 3 for share in shares]
             settled = next((i for i in range(len(off) - 1) if not (off[i] or off[i + 1])), len(off))
@@ -181,6 +182,6 @@ def torch(bench: Bench, limit: int | None) -> Row:
     """PyTorch under a limit, or without the shim: steps per second, their times, the share of time by the profiler."""
     env = bench.environment("torch", limit) if limit else None
     seconds = 3 if limit else 1.5
-    words = (ROOT / "shim" / "bench" / "torch_share.py", "--seconds", seconds, *TORCH)
+    words = (Path(__file__).with_name("torch_share.py"), "--seconds", seconds, *TORCH)
     rows = bench.run(sys.executable, *words, env=env, timeout=240)
     return {"limit": limit, "workloads": {row.pop("workload"): row for row in rows}}

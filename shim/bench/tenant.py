@@ -1,4 +1,7 @@
-"""Programs on one card, each in a container's environment, led line by line (share.c --follow)."""
+"""Programs on one card, each in a container's environment, led line by line (share.c --follow).
+
+It needs nothing outside shim/, which alone is carried to a machine with a card.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +10,30 @@ import json
 import os
 import signal
 import subprocess
-import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-from vgpuctl.model import region_layout as layout  # noqa: E402  (these need the standard library only)
-from vgpuctl.model.problem import Problem  # noqa: E402
-from vgpuctl.sources.load_program import Alone, LoadProgram  # noqa: E402
-
-__all__ = ["NO_LIMIT", "ROOT", "Alone", "Bench", "Load", "Problem", "Row", "Tenant", "spinners", "tenants"]
-
 Row = dict[str, Any]
 NO_LIMIT = 100
+SM_LIMIT_OFFSET = 1728
+"""Of sm_limit[0] in the region; the offsets in its .core below are from the first card's record (layout/region.yaml)."""
+CORE_CARDS_OFFSET = 4096
+CORE = {"busy_ns": 264, "throttled_ns": 272, "waits": 280, "launches": 288, "share_1s": 320}
 SHORT_US = 20
 """The rate alone of kernels up to so long is measured before and after each cell, that of longer ones once."""
-LONGEST_SECONDS = 60.0
+ANSWER_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Alone:
+    """A kernel alone on the card, without a limit. period: seconds from one to the next. busy: share of that time."""
+
+    period: float
+    busy: float
 
 
 @dataclass
@@ -88,15 +95,23 @@ class Tenant:
 
     def __init__(self, bench: Bench, load: Load, policy: str = "force", memory: str = "", fill_mib: int = 0) -> None:
         self.load, self._bench = load, bench
-        env = bench.environment(load.container, load.limit, policy, memory) if load.container else dict(os.environ)
+        env = bench.environment(load.container, load.limit, policy, memory) if load.container else None
         fill = ["--fill", str(fill_mib)] if fill_mib else []
-        self.program = LoadProgram([str(bench.programs / "share"), *fill, "--follow"], env)
+        command = [str(bench.programs / "share"), *fill, "--follow"]
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(command, env=env, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+        self._ready: Row = {}
+
+    def ready(self) -> Row:
+        """What it said when it stood ready: whether its card is simulated, MiB that it took first."""
+        self._ready = self._ready or self._answer()
+        return self._ready
 
     def iterations(self) -> int:
         """Of a kernel of the load's length on this card."""
         known = self._bench.iterations
         if self.load.us not in known:
-            known[self.load.us] = self.program.calibrate(self.load.cell())
+            known[self.load.us] = self._ask(f"calibrate {self.load.cell()}")["iterations"]
         return known[self.load.us]
 
     def alone(self) -> Alone:
@@ -104,37 +119,67 @@ class Tenant:
         known, key = self._bench.alone, f"{self.load.kind},{self.load.us:g}"
         if self.load.us > SHORT_US and key in known:
             return known[key]
-        known[key] = self.program.alone(self.load.cell(), self.iterations())
+        row = self._ask(f"solo {self.load.cell()} {self.iterations()}")
+        known[key] = Alone(row["period_ns"] * 1e-9, row["busy"])
         return known[key]
 
     def begin(self, seconds: float, at: float = 0, limit: int | None = None) -> None:
         """The figures come by finish(). at: of the monotonic clock, seconds."""
-        self.program.begin(self.load.cell(seconds, limit), self.iterations(), at)
+        self._tell(f"run {self.load.cell(seconds, limit)} {self.iterations()} {int(at * 1e9)}")
 
     def finish(self) -> Row:
-        return self.program.finish(LONGEST_SECONDS)
+        return self._answer()
+
+    def windows(self, begin: float, length: float, count: int) -> list[float]:
+        """Percent of time with a kernel running, in windows of the last cell. begin: of the monotonic clock."""
+        found: list[float] = self._ask(f"windows {int(begin * 1e9)} {int(length * 1e9)} {count}")["windows"]
+        return found
 
     def set_limit(self, limit: int) -> None:
         """From outside, as an administrator does: one store into the region."""
         with self._bench.region(self.load.container).open("r+b", buffering=0) as file:
-            file.seek(layout.REGION_FILE_SM_LIMIT.offset)
+            file.seek(SM_LIMIT_OFFSET)
             file.write(limit.to_bytes(8, "little"))
 
     def published(self) -> Row:
         """What the library says of itself in <region>.core."""
         path = self._bench.region(self.load.container)
-        data = path.with_name(path.name + layout.CORE_SUFFIX).read_bytes()
-        record = data[layout.CORE_CARDS_OFFSET : layout.CORE_CARDS_OFFSET + layout.CORE_CARD_SIZE]
-        fields = {
-            "busy_ns": layout.CORE_CARD_BUSY_TIME,
-            "throttled_ns": layout.CORE_CARD_THROTTLED_TIME,
-            "waits": layout.CORE_CARD_WAITS,
-            "launches": layout.CORE_CARD_LAUNCHES,
-            "share_1s": layout.CORE_CARD_SHARE_1S,
-        }
-        return {
-            name: int.from_bytes(record[place.offset : place.offset + 8], "little") for name, place in fields.items()
-        }
+        card = path.with_name(path.name + ".core").read_bytes()[CORE_CARDS_OFFSET:]
+        return {name: int.from_bytes(card[offset : offset + 8], "little") for name, offset in CORE.items()}
+
+    def end(self) -> str:
+        """What it wrote on its standard error."""
+        self._process.kill()
+        return self._process.communicate()[1]
+
+    def _ask(self, line: str) -> Row:
+        self._tell(line)
+        return self._answer()
+
+    def _tell(self, line: str) -> None:
+        self.ready()
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(line + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise self._failed() from None
+
+    def _answer(self) -> Row:
+        """Raises RuntimeError when the program ends or says nothing for too long."""
+        assert self._process.stdout is not None
+        late = threading.Timer(ANSWER_SECONDS, self._process.kill)
+        late.start()
+        line = self._process.stdout.readline()
+        late.cancel()
+        if not line:
+            raise self._failed()
+        row: Row = json.loads(line)
+        return row
+
+    def _failed(self) -> RuntimeError:
+        said = self.end().strip()[-300:]
+        return RuntimeError(f"{self.load.cell()}: share ended with {self._process.returncode}: {said}")
 
 
 @contextlib.contextmanager
@@ -149,7 +194,7 @@ def tenants(
         yield running
     finally:
         for tenant in running:
-            tenant.program.close()
+            tenant.end()
 
 
 @contextlib.contextmanager

@@ -6,7 +6,6 @@ import json
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from vgpuctl.model.problem import Problem
@@ -16,16 +15,8 @@ _PATIENCE = 60.0
 """Seconds that an answer may take beyond the time that it is asked to measure."""
 
 
-@dataclass(frozen=True)
-class Alone:
-    """A kernel alone on the card, without a limit. period: seconds from one to the next. busy: share of that time."""
-
-    period: float
-    busy: float
-
-
 class LoadProgram:
-    """One such program. simulated: its card runs no kernels. filled: MiB that it took first, if it was asked to.
+    """One such program. simulated: its card runs no kernels.
 
     A cell is `kind,microseconds,limit,seconds`, as share.c says. Every call raises Problem when the program ends.
     """
@@ -39,18 +30,15 @@ class LoadProgram:
             )
         except OSError as error:
             raise Problem("the load program cannot be started", f"{command[0]}: {error.strerror}") from None
-        ready = self._answer(_PATIENCE)
-        self.simulated = bool(ready["simulated"])
-        self.filled = int(ready["filled_mib"])
+        self.simulated = bool(self._answer(_PATIENCE)["simulated"])
 
     def calibrate(self, cell: str) -> int:
         """The iterations of a kernel of that length on this card."""
         return int(self._ask(f"calibrate {cell}")["iterations"])
 
-    def alone(self, cell: str, iterations: int) -> Alone:
-        """How fast it goes without a limit; the card's other programs must be idle."""
-        row = self._ask(f"solo {cell} {iterations}")
-        return Alone(row["period_ns"] * 1e-9, row["busy"])
+    def period(self, cell: str, iterations: int) -> float:
+        """Seconds from one kernel to the next without a limit; the card's other programs must be idle."""
+        return float(self._ask(f"solo {cell} {iterations}")["period_ns"]) * 1e-9
 
     def run(self, cell: str, iterations: int, seconds: float) -> dict[str, Any]:
         """One cell: how many kernels ran in how many seconds, and when it began and ended."""
@@ -64,11 +52,6 @@ class LoadProgram:
     def finish(self, seconds: float) -> dict[str, Any]:
         """The figures of the cell that was begun."""
         return self._answer(seconds + _PATIENCE)
-
-    def windows(self, begin: float, length: float, count: int) -> list[float]:
-        """Percent of time with a kernel running, in windows of the last cell. begin: of the monotonic clock."""
-        found: list[float] = self._ask(f"windows {int(begin * 1e9)} {int(length * 1e9)} {count}")["windows"]
-        return found
 
     def close(self) -> None:
         """Ends it."""

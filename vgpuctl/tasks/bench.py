@@ -84,13 +84,13 @@ def limits(stage: Stage, kernels: Sequence[float], limits: Sequence[int], second
         for kernel in kernels:
             cell = f"dense,{kernel * 1e6:g},{_ALONE},1"
             iterations = program.calibrate(cell)
-            period = program.alone(cell, iterations).period
+            period = program.period(cell, iterations)
             for limit in limits:
                 lasting = cell_seconds(seconds, kernel, limit)
                 row = program.run(f"dense,{kernel * 1e6:g},{limit},{lasting:g}", iterations, lasting + _WARM_UP)
                 periods = [period]
                 if kernel <= SHORT_KERNEL:
-                    period = program.alone(cell, iterations).period
+                    period = program.period(cell, iterations)
                     periods.append(period)
                 if not row["kernels"]:
                     raise Problem("nothing could be measured", f"no kernel ended in {lasting:g} s at limit {limit}")
@@ -113,7 +113,7 @@ def sharing(stage: Stage, seconds: float, tell: Tell) -> SharingBench:
     with ExitStack() as stack:
         jobs = [stack.enter_context(_program(stage, "default")) for _ in range(JOBS)]
         iterations = jobs[0].calibrate(f"{kind},{_ALONE},1")
-        period = jobs[0].alone(f"{kind},{_ALONE},1", iterations).period
+        period = jobs[0].period(f"{kind},{_ALONE},1", iterations)
         alone = [job.run(f"{kind},{_ALONE},{seconds:g}", iterations, seconds) for job in jobs]
         tell("one after another measured")
         at = time.monotonic() + _START
