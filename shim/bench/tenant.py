@@ -20,7 +20,7 @@ from typing import Any
 Row = dict[str, Any]
 NO_LIMIT = 100
 SM_LIMIT_OFFSET = 1728
-"""Of sm_limit[0] in the region; the offsets in its .core below are from the first card's record (layout/region.yaml)."""
+"""Of sm_limit[0] in the region; those below are of fields of the first card in its .core (layout/region.yaml)."""
 CORE_CARDS_OFFSET = 4096
 CORE = {"busy_ns": 264, "throttled_ns": 272, "waits": 280, "launches": 288, "share_1s": 320}
 SHORT_US = 20

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -135,3 +137,30 @@ def test_the_table_in_a_readme_is_replaced_and_nothing_else(tmp_path: Path, monk
     readme.write_text("no markers")
     with pytest.raises(SystemExit, match="has no lines"):
         summary.main()
+
+
+def test_the_measurements_need_nothing_outside_their_folder(tmp_path: Path) -> None:
+    """shim/ alone is carried to a machine with a card, which has Python and nothing else."""
+    shutil.copytree(SHIM / "bench", tmp_path / "bench", ignore=shutil.ignore_patterns("results", "__pycache__"))
+    command = [sys.executable, "-I", "-S", "-c"]
+    for script in ("core", "summary", "run"):
+        program = f"import sys; sys.path.insert(0, {str(tmp_path / 'bench')!r}); import {script}"
+        subprocess.run([*command, program], cwd=tmp_path, check=True, capture_output=True)
+
+
+def test_the_offsets_are_those_of_the_layout() -> None:
+    sys.path.insert(0, str(SHIM.parent))
+    import tenant
+
+    from vgpuctl.model import region_layout as layout
+
+    assert layout.REGION_FILE_SM_LIMIT.offset == tenant.SM_LIMIT_OFFSET
+    assert layout.CORE_CARDS_OFFSET == tenant.CORE_CARDS_OFFSET
+    fields = (
+        layout.CORE_CARD_BUSY_TIME,
+        layout.CORE_CARD_THROTTLED_TIME,
+        layout.CORE_CARD_WAITS,
+        layout.CORE_CARD_LAUNCHES,
+        layout.CORE_CARD_SHARE_1S,
+    )
+    assert tuple(tenant.CORE.values()) == tuple(field.offset for field in fields)
