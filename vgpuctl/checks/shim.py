@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from vgpuctl.checks import share
 from vgpuctl.checks.check import Check, Evidence, Options, Result, Skip, Status, Where
-from vgpuctl.model import pool
+from vgpuctl.model import kube, pool
 from vgpuctl.model.change import Change, How, Line, Target
 from vgpuctl.model.facts import Facts, Part
 from vgpuctl.model.host import Host, Stat
-from vgpuctl.model.install import placed
+from vgpuctl.model.install import libraries, placed
 from vgpuctl.model.reading import Missing
 from vgpuctl.model.shim import LIBRARY, LOCK, LOCKS, MOUNTED, OLDEST_GLIBC, PRELOAD, Program, Shim, ShimFile
 from vgpuctl.model.version_number import VersionNumber
@@ -119,6 +119,8 @@ def _shim_placed(facts: Facts, options: Options) -> Iterator[Result]:
     if not sets:
         raise Skip("no DaemonSet of vgpuctl places the library")
     share.everything(facts)
+    for item in sets:
+        yield from _of_configmaps(facts, item)
     hashes = {digest for item in sets for digest in placed.wanted(item).values()}
     fine, waiting = 0, None
     for pod in pool.plugin_pods(facts):
@@ -137,6 +139,18 @@ def _shim_placed(facts: Facts, options: Options) -> Iterator[Result]:
     if fine:
         told = Evidence("init containers", ", ".join(sorted(hashes)) or "the image's own library")
         yield Result(Status.PASS, f"placed on {share.count(fine, 'node')}", evidence=(told,))
+
+
+def _of_configmaps(facts: Facts, item: kube.Workload) -> Iterator[Result]:
+    """The ConfigMaps that hold the library, where those of the DaemonSet's namespace were read."""
+    space = item.metadata.namespace
+    there = {found.metadata.name for found in facts.configmaps.value or () if found.metadata.namespace == space}
+    gone = [name for pair in placed.wanted(item).items() if (name := libraries.name(*pair)) not in there]
+    if gone and there and not facts.configmaps.note:
+        subject = f"DaemonSet {pool.full_name(item.metadata)}"
+        evidence = (Evidence("ConfigMaps", f"{share.some(gone)} not in {space}"),)
+        summary = "the ConfigMap that holds its library is gone: on a new node the plugin cannot start"
+        yield Result(Status.FAIL, summary, subject, evidence, "vgpuctl status; vgpuctl upgrade makes it anew")
 
 
 def _newer(one: str, other: str) -> bool:
@@ -262,6 +276,7 @@ CHECKS = (
         (Part.DAEMONSETS, Part.PODS),
         (Where.API,),
         _shim_placed,
+        also=(Part.CONFIGMAPS,),
         explain="vgpuctl's DaemonSet has an init container that checks the library and renames it into its place; its "
         "last word is the sha256 of what lies there then. A node whose pod is older than the DaemonSet has an older "
         "library.",

@@ -130,7 +130,9 @@ def plugin(wanted: str | None, machine: str = "x86_64", *said: str | None) -> Ch
     env = [kube.EnvVar(name="LIBRARIES", value=f"{machine}:{wanted}" if machine else wanted)] if wanted else []
     init = None if wanted is None else [kube.Container(name="place", env=env)]
     spec = kube.PodSpec(init_containers=init, containers=[kube.Container(name="volcano-device-plugin")])
-    labels = kube.Metadata(name="volcano-device-plugin", labels={"name": "volcano-device-plugin"})
+    labels = kube.Metadata(
+        name="volcano-device-plugin", namespace="kube-system", labels={"name": "volcano-device-plugin"}
+    )
     item = kube.Workload(metadata=labels, spec=kube.WorkloadSpec(template=kube.PodTemplate(metadata=labels, spec=spec)))
     found = []
     for number, text in enumerate(said, 1):
@@ -145,6 +147,11 @@ def plugin(wanted: str | None, machine: str = "x86_64", *said: str | None) -> Ch
             )
         )
     return lambda facts: replace(facts, daemonsets=known((item,), "/apis"), pods=known(tuple(found), "/api/v1/pods"))
+
+
+def configmaps(name: str, space: str = "kube-system") -> Changed:
+    found = (kube.ConfigMap(metadata=kube.ManagedMetadata(name=name, namespace=space)),)
+    return lambda facts: replace(facts, configmaps=known(found, "/api/v1/configmaps"))
 
 
 def no_pods(facts: Facts) -> Facts:
@@ -205,6 +212,14 @@ CASES = [
     Case("shim-placed", "refused", plugin(OURS, "x86_64", OURS, "cannot write"), "fail", "exit code 1: cannot write"),
     Case("shim-placed", "says nothing", plugin(OURS, "x86_64", OURS, ""), "unknown", "did not say"),
     Case("shim-placed", "not yet", plugin(OURS, "x86_64", OURS, None), "unknown", "PodInitializing"),
+    Case(
+        "shim-placed",
+        "its ConfigMap is there",
+        both(plugin(OURS), configmaps("vgpuctl-shim-x86-64-5e1f5e1f5e")),
+        "pass",
+    ),
+    Case("shim-placed", "its ConfigMap is gone", both(plugin(OURS), configmaps("other")), "fail", "x86-64-5e1f5e1f5e"),
+    Case("shim-placed", "ConfigMaps of elsewhere", both(plugin(OURS), configmaps("x", space="a")), "pass"),
     Case("shim-placed", "garbage wanted", plugin("x y:z", "", OURS), "warn"),
     Case("shim-placed", "upstream's manifest", plugin(None), "skip", "places the library"),
     Case("shim-placed", "a namespace only", both(plugin(OURS), pods(scope="namespace a")), "skip", "namespace a"),

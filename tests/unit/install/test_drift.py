@@ -214,6 +214,12 @@ def test_who_changed_it_last(path: str, who: str) -> None:
     assert at is not None
 
 
+def test_who_only_took_away_leaves_no_trace() -> None:
+    earlier = [FIELDS[0], {**FIELDS[1], "time": "2026-10-01T10:00:00Z"}]
+    assert last_change(earlier, "metadata.labels.app.kubernetes.io/version") == ("", None)
+    assert last_change(earlier, f"{MONITOR}.image")[0] == "vgpuctl"
+
+
 @pytest.mark.parametrize(
     "fields", [[], [5], [{}], [{"manager": None, "time": 5, "fieldsV1": "x"}], [{"fieldsV1": {"k:{": {}, "k:5": {}}}]]
 )

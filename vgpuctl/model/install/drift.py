@@ -16,6 +16,7 @@ from vgpuctl.model.install.compare import differences
 from vgpuctl.model.install.manifests import kept, target
 from vgpuctl.model.install.template import Object
 from vgpuctl.model.output import Item
+from vgpuctl.model.quota.team import MANAGER
 
 
 class Difference(Item, frozen=True, kw_only=True):
@@ -77,11 +78,17 @@ def _differences(wanted: Object, live: Mapping[str, Any]) -> list[Difference]:
 
 def last_change(fields: Sequence[Any], path: str) -> tuple[str, float | None]:
     """Who wrote the value at a path last, and when. fields: metadata.managedFields. Where nobody owns it (it was taken
-    out), whoever wrote the object last; "" when it does not tell. A change of the status is none of the object."""
+    out), whoever wrote the object last, after us; "" when it does not tell: who only takes away leaves no trace. A
+    change of the status is none of the object."""
     entries = [entry for entry in fields if isinstance(entry, dict) and not entry.get("subresource")]
     owners = [entry for entry in entries if _owns(entry.get("fieldsV1"), path)]
-    newest = max(owners or entries, key=lambda entry: str(entry.get("time") or ""), default={})
-    return str(newest.get("manager") or ""), annotation.decode_time(str(newest.get("time") or ""))
+    ours = max((_when(entry) for entry in entries if entry.get("manager") == MANAGER), default="")
+    newest = max(owners or [entry for entry in entries if _when(entry) > ours], key=_when, default={})
+    return str(newest.get("manager") or ""), annotation.decode_time(_when(newest))
+
+
+def _when(entry: Mapping[str, Any]) -> str:
+    return str(entry.get("time") or "")
 
 
 def _owns(fields: Any, path: str) -> bool:

@@ -89,7 +89,7 @@ def _library(item: Library, wide: bool) -> str:
     elif item.program == item.release:
         whose = "the one of this vgpuctl"
     else:
-        whose = f"this vgpuctl has {_hash(item.program, wide)}"
+        whose = f"this vgpuctl has {_hash(item.program, wide)}, which an upgrade places"
     return f"{item.architecture}: {_hash(item.release, wide)}, {whose}"
 
 
