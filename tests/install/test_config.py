@@ -15,6 +15,8 @@ from tests.cluster.pool import load, read
 from tests.cluster.quota.conftest import pod
 from tests.install.conftest import Ran, Vgpuctl
 from tests.install.rig import GPU_NODES, HERE, NODES, Rig
+from vgpuctl.model.problem import Problem
+from vgpuctl.sources.cluster import Cluster
 
 pytestmark = pytest.mark.cluster
 
@@ -261,6 +263,29 @@ class TestFactor:
         work.client.request("PATCH", QUOTA, hard, content_type=MERGE)
         ran = run("config", "apply", "-", "-o", "json", stdin=device(gpuMemoryFactor=16))
         assert "ResourceQuota" in {row["objectKind"] for row in ran.json["uses"]}
+
+    @pytest.mark.parametrize("writes", [1, 2, 3, 4])
+    def test_broken_off_at_any_write_and_run_again_it_ends_the_same(
+        self, work: Rig, run: Vgpuctl, monkeypatch: pytest.MonkeyPatch, writes: int
+    ) -> None:
+        arguments = ("config", "apply", "-", "--accept", "*/ai-team/*", "--migrate", "--yes")
+        done = iter(range(100))
+        write = Cluster.write
+
+        def interrupted(self: Cluster, change: Any, **options: Any) -> Any:
+            if change.target.name != "vgpuctl-history" and next(done) == writes:
+                raise Problem("the network is gone")
+            return write(self, change, **options)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Cluster, "write", interrupted)
+            assert run(*arguments, stdin=device(gpuMemoryFactor=16)).code == 3
+        ran = run(*arguments, stdin=device(gpuMemoryFactor=16))
+        assert ran.code == 0, ran.err
+        assert work.client.get(QUOTA)["spec"]["hard"][f"requests.{MEMORY}"] == "2500"
+        assert work.client.get(QUEUE)["spec"]["capability"] == {MEMORY: "1876"}
+        assert {units for _, units in cards(work, "gpu-1").values()} == {81559 // 16}
+        assert "vgpuctl.dev/restarted" in scheduler_template(work)
 
     def test_undo_of_a_cap_is_exact(self, work: Rig, run: Vgpuctl) -> None:
         ran = run("config", "migrate", "--factor", "16", "--yes", "-o", "json")

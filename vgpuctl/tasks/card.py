@@ -164,7 +164,7 @@ def _apply(
         return outcome
     plan = config.plan(cluster, facts, [Found("the new node config", NODE, new)], conduct, [], migrate=False)
     steps = [_with_undo(step, name, card, out=out) for group in plan.groups for step in group.steps]
-    if any(isinstance(step, Wait) for step in steps):
+    if facts.pods.value is None or any(pod.spec.node_name == name for pod in pool.plugin_pods(facts)):
         steps.append(_register(cluster, name, card, out=out))
     else:
         plan.notes.append(f"no pod of the plugin runs on {name}: it reads this when it starts")

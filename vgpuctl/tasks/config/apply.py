@@ -100,10 +100,8 @@ def plan(
         steps += changes
     steps += [_write(one) for one in files if not one.same_text]
     done.notes += [f"{one.target}: comments and layout only" for one in files if not one.same_text and not one.changes]
-    restarts = list(_restarts(cluster, facts, files, conduct, done.notes))
-    steps += restarts
-    if restarts:
-        steps += _verified(cluster, facts, files)
+    steps += _restarts(cluster, facts, files, conduct, done.notes)
+    steps += _verified(cluster, facts, files, conduct)
     unchanged = [_write(one) for one in files if one.same_text]
     done.groups = [Group(steps, unchanged)]
     return done
@@ -297,11 +295,20 @@ def _restarts(
             notes.append("no Deployment of the scheduler was found: restart it yourself, it reads this once")
 
 
-def _verified(cluster: Cluster, facts: Facts, files: Sequence[_File]) -> Iterator[Wait]:
-    """What the nodes register then, where they registered something before."""
-    old = pool.memory_factor(facts)
-    if facts.nodes.value is None or old is None:
+def _verified(cluster: Cluster, facts: Facts, files: Sequence[_File], conduct: Conduct) -> Iterator[Change | Wait]:
+    """Who reads these texts runs with them, also when an earlier run was broken off; and the nodes register what the
+    new texts make of the cards that they registered before."""
+    kinds = {file.found.kind.name for file in files}
+    if kinds & {DEVICE.name, SCHEDULER_KIND.name}:
+        yield from restart.scheduler_runs(cluster, facts)
+    if not kinds & {DEVICE.name, NODE.name} or not facts.daemonsets.known:
         return
+    yield from restart.plugin_runs(cluster, facts, conduct)
+    if facts.nodes.value is None:
+        return
+    # A factor that came in earlier need not be that of what the nodes register yet.
+    known = not any(file.found.kind is DEVICE and file.same_text for file in files)
+    old = pool.memory_factor(facts) if known else None
     before = {gpu.name: gpu.register for gpu in pool.gpu_nodes(facts) if gpu.register and gpu.register.cards}
     wanted = dict(_wanted(explain_live(_with_texts(facts, files))))
     if before and wanted:

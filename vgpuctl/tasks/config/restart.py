@@ -21,20 +21,25 @@ Steps = list[Change | Wait]
 def plugin(cluster: Live, facts: Facts, conduct: Conduct) -> Steps:
     """All pods of the plugin, as its DaemonSet updates them. Raises Missing, Problem."""
     steps: Steps = []
-    waits: Steps = []
     for item in pool.plugin_daemonsets(facts):
         target = _target("DaemonSet", item.metadata)
         live = cluster.get(target)
-        if live is None:
-            continue
-        strategy = live["spec"].get("updateStrategy", {}).get("type")
-        if strategy == "OnDelete":
+        if live is not None and _by_hand(live):
             pods = [pod for pod in pool.plugin_pods(facts) if _owned(pod, item.metadata.uid)]
             steps += (step for pod in pods for step in one_pod(cluster, pod))
-            continue
-        steps.append(_template(target, live, conduct.now()))
-        waits.append(rollout.whole_rollout(cluster, target, "the plugin", conduct))
-    return [*steps, *waits]
+        elif live is not None:
+            steps.append(_template(target, live, conduct.now()))
+    return steps
+
+
+def plugin_runs(cluster: Live, facts: Facts, conduct: Conduct) -> Steps:
+    """Until the plugin's newest template runs everywhere, whoever changed it. Raises Missing, Problem."""
+    targets = [_target("DaemonSet", item.metadata) for item in pool.plugin_daemonsets(facts)]
+    return [
+        rollout.whole_rollout(cluster, target, "the plugin", conduct)
+        for target in targets
+        if (live := cluster.get(target)) and not _by_hand(live)
+    ]
 
 
 def plugin_on(cluster: Live, facts: Facts, nodes: Iterable[str]) -> Steps:
@@ -79,8 +84,16 @@ def scheduler(cluster: Live, facts: Facts, conduct: Conduct) -> Steps:
         live = cluster.get(target)
         if live is not None:
             steps.append(_template(target, live, conduct.now()))
-            steps.append(rollout.deployment(cluster, target, "the scheduler to run again"))
     return steps
+
+
+def scheduler_runs(cluster: Live, facts: Facts) -> Steps:
+    """Until the scheduler's newest template runs."""
+    return [
+        rollout.deployment(cluster, _target("Deployment", item.metadata), "the scheduler to run again")
+        for item in facts.deployments.value or ()
+        if pool.is_scheduler(item.spec.template.spec, item.spec.template.metadata)
+    ]
 
 
 def older(pods: Iterable[kube.Pod], text: pool.Text | None) -> bool:
@@ -91,20 +104,20 @@ def older(pods: Iterable[kube.Pod], text: pool.Text | None) -> bool:
 
 
 def registered(
-    cluster: Live, before: Mapping[str, annotation.Register], wanted: Mapping[str, tuple[int, int]], old: int
+    cluster: Live, before: Mapping[str, annotation.Register], wanted: Mapping[str, tuple[int, int]], old: int | None
 ) -> Wait:
     """Until nodes register what the new configuration makes of their cards. before: what they register now. wanted: by
-    node, vGPUs per card and MiB per unit. old: MiB per unit of what they register now."""
+    node, vGPUs per card and MiB per unit. old: MiB per unit of what they register now, None when that is not known."""
 
     def wrong() -> Iterator[str]:
-        for name, register in before.items():
-            if name not in wanted:
+        for node in cluster.objects("Node"):
+            name = node["metadata"]["name"]
+            if name not in wanted or name not in before:
                 continue
-            node = cluster.get(Target("Node", name)) or {"metadata": {}}
             text = (node["metadata"].get("annotations") or {}).get(annotation.REGISTER, "")
             now = {card.uuid: card for card in annotation.decode_register(text).cards}
             split, factor = wanted[name]
-            for card in register.cards:
+            for card in before[name].cards:
                 new = now.get(card.uuid)
                 if new and not _fits(card, new, split, old, factor):
                     yield f"{name} registers {new.count} vGPUs of {new.memory} units on {new.uuid}"
@@ -117,12 +130,21 @@ def registered(
     return Wait("the nodes register what the new configuration says", lambda: next(wrong(), None) is None, why)
 
 
-def _fits(old: annotation.RegisteredCard, new: annotation.RegisteredCard, split: int, was: int, factor: int) -> bool:
+def _fits(
+    old: annotation.RegisteredCard, new: annotation.RegisteredCard, split: int, was: int | None, factor: int
+) -> bool:
     """A card is registered with these vGPUs, and with units that the same memory can have."""
     if new.mode != "mig" and new.count != split:
         return False
+    if was is None:
+        return True
     least, most = old.memory * was, (old.memory + 1) * was - 1
     return least // factor <= new.memory <= most // factor
+
+
+def _by_hand(daemonset: Mapping[str, Any]) -> bool:
+    """Its pods are made anew only when they are deleted."""
+    return (daemonset["spec"].get("updateStrategy") or {}).get("type") == "OnDelete"
 
 
 def _owned(pod: kube.Pod, uid: str) -> bool:
