@@ -71,7 +71,7 @@ static address_t stamps, ended; /* ended: by stream, blocks of its kernel that a
 static struct stamp *copied;
 static uint64_t copied_count;
 static int64_t clock_lead; /* of the card's clock before CLOCK_MONOTONIC, ns */
-static uint64_t given_iterations, start_at;
+static uint64_t given_iterations, start_at, last_busy;
 static double given_period;
 static volatile uint64_t *limits;
 static bool simulated;
@@ -245,6 +245,7 @@ static struct figures run(const struct cell *cell, uint64_t iterations, double s
   double cpu = (double)(processor_ns() - processor) / (double)(now_ns() - began);
   synchronize();
   uint64_t ended = now_ns();
+  last_busy = ended;
   copied_count = collect();
   if (exec) CU(int, cuGraphExecDestroy, void *)(exec);
   struct figures figures = from_stamps(copied_count, skip, per);
@@ -276,7 +277,8 @@ static double period(const struct cell *cell, uint64_t iterations, double *busy)
   double each = cell->microseconds * 1e-6 * (cell->nodes ? cell->nodes : 1), seconds = each * 30 > 0.3 ? each * 30 : 0.3;
   if (seconds > 3) seconds = 3;
   set_limit(100);
-  struct figures figures = run(&solo, iterations, seconds, (uint64_t)(seconds * 1e8));
+  bool cold = now_ns() - last_busy > warm_up; /* a card that was idle needs a moment to reach its clock */
+  struct figures figures = run(&solo, iterations, seconds, cold ? warm_up : (uint64_t)(seconds * 1e8));
   *busy = figures.span ? (double)figures.busy / (double)figures.span : 0;
   return figures.kernels ? (double)figures.span / (double)figures.kernels : 0;
 }
@@ -287,7 +289,7 @@ static uint64_t calibrate(double microseconds) {
   double rate = 100; /* iterations per us */
   for (int i = 0; i < 3; i++) {
     uint64_t iterations = (uint64_t)(rate * length) ? (uint64_t)(rate * length) : 1;
-    struct figures figures = run(&cell, iterations, 0.05, 0);
+    struct figures figures = run(&cell, iterations, i ? 0.05 : 0.5, 0); /* the first also wakes the card */
     if (figures.kernels && figures.busy) rate = (double)iterations / ((double)figures.busy / (double)figures.kernels / 1e3);
   }
   return (uint64_t)(rate * microseconds) ? (uint64_t)(rate * microseconds) : 1;
