@@ -61,7 +61,8 @@ def place(cell: str) -> str:
 
 
 def signed(value: float) -> str:
-    return f"{value:+.2f}".replace("-", "−")
+    text = f"{value:+.2f}".replace("-", "−")
+    return "0.00" if text in ("+0.00", "−0.00") else text
 
 
 def share_within(points: float, key: str = "share") -> Judge:

@@ -20,7 +20,8 @@ def _length(seconds: float) -> str:
 
 
 def _points(ratio: float) -> str:
-    return f"{ratio * 100:+.2f}".replace("-", "−")
+    text = f"{ratio * 100:+.2f}".replace("-", "−")
+    return "0.00" if text in ("+0.00", "−0.00") else text
 
 
 def _verdict(cell: ShareCell) -> Cell:
