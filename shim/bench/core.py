@@ -163,8 +163,8 @@ def main() -> int:
             bench.directory = Path(directory)
             try:
                 row = work(bench)
-            except (RuntimeError, OSError, ValueError, ZeroDivisionError) as error:
-                row = {"failed": str(error)[:500]}
+            except Exception as error:  # one cell is no reason to lose the others
+                row = {"failed": f"{type(error).__name__}: {error}"[:500]}
                 failed += 1
         row = {
             "cell": name,

@@ -19,8 +19,10 @@ from vgpuctl.model.bench import (
     limit_list,
     share_cell,
 )
+from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.render.forms import render
 from vgpuctl.render.terminal import Terminal
+from vgpuctl.tasks import run
 
 PLAIN = Terminal(width=100)
 ABOUT = {"source": "node-1", "card": "NVIDIA H200", "uuid": "GPU-1"}
@@ -123,3 +125,10 @@ def test_json_and_yaml_keep_to_the_schema(output: LimitBench | SharingBench) -> 
     schema = json.loads(resources.text(f"schemas/{type(output).__name__}.schema.json"))
     jsonschema.validate(json.loads(render(output, "json", PLAIN)), schema)
     jsonschema.validate(yaml.safe_load(render(output, "yaml", PLAIN)), schema)
+
+
+def test_an_installation_without_the_load_program_says_how_to_get_it() -> None:
+    with pytest.raises(Problem) as told:
+        run.part("shim/build/none/bench/share", "the load program")
+    assert told.value.exit_code is Exit.UNKNOWN
+    assert "make shim" in told.value.remedy
