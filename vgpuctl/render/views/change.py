@@ -12,6 +12,7 @@ _STYLES = {
     Action.CONFIGURED: "good",
     Action.DELETED: "warn",
     Action.FAILED: "bad",
+    Action.TAKEN_BACK: "warn",
     Action.UNDONE: "bad",
     Action.UNCHANGED: "dim",
 }

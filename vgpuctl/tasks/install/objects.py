@@ -16,7 +16,7 @@ from vgpuctl.model.install.compare import differences, dropped, together
 from vgpuctl.model.install.libraries import SHA256
 from vgpuctl.model.install.manifests import kept, manifests, target, wanted_hashes
 from vgpuctl.model.install.options import Options
-from vgpuctl.model.install.owner import owner
+from vgpuctl.model.install.owner import Owner, owner
 from vgpuctl.model.install.release import Backup
 from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.tasks.apply import Reversible, Step, Wait, is_ours
@@ -60,6 +60,7 @@ def bring_about(
     force: what others made by hand is replaced; what a tool keeps elsewhere never is."""
     plan = Plan()
     before = {target(item): item for item in former}
+    others: dict[Owner, list[Target]] = {}
     for item in wanted:
         one = target(item)
         have = live[one]
@@ -69,10 +70,13 @@ def bring_about(
             plan.unchanged.append(_apply(item, have))
             if not is_ours(have) and "immutable" not in item:
                 plan.notes.append(f"{one} is there already and is used as it is")
-        elif whose := owner(have):
-            _others(plan, cluster, item, have, force=force, elsewhere=whose.elsewhere, name=whose.name)
-        else:
+        elif (whose := owner(have)) is None:
             _ours(plan, item, have, before.get(one))
+        elif force and not whose.elsewhere:
+            _taken_over(plan, cluster, item, have)
+        else:
+            others.setdefault(whose, []).append(one)
+    plan.refusals += _refusals(others)
     return plan
 
 
@@ -87,34 +91,34 @@ def _ours(plan: Plan, item: Object, have: Object, former: Object | None) -> None
         plan.steps.append(Reversible(change, lambda: [_apply(former, item)]))
 
 
-def _others(plan: Plan, cluster: Live, item: Object, have: Object, *, force: bool, elsewhere: str, name: str) -> None:
+def _taken_over(plan: Plan, cluster: Live, item: Object, have: Object) -> None:
+    """What others made goes, and ours comes in its place."""
     one = target(item)
-    if elsewhere:
-        plan.refusals.append(
-            Problem(
-                f"{one} belongs to {name}",
-                f"it would be changed back, or stand in the way of {elsewhere}",
-                f"change it in {elsewhere}, or take it out there first",
-                Exit.FINDINGS,
-            )
-        )
-    elif not force:
-        plan.refusals.append(
-            Problem(
-                f"{one} is there already, and vgpuctl did not make it",
-                f"written by {name}",
-                f"remove it, or have it replaced with {FORCE}: it comes back at uninstall",
-                Exit.FINDINGS,
-            )
-        )
-    else:
-        bare = cleaned(have)
-        plan.backups.append(whole(bare))
-        plan.steps += [
-            Reversible(_deletion(have), lambda: [Change(one, How.CREATE, bare)]),
-            gone(cluster, one),
-            Reversible(_apply(item, None), lambda: [_deletion(item), gone(cluster, one)]),
-        ]
+    bare = cleaned(have)
+    plan.backups.append(whole(bare))
+    plan.steps += [
+        Reversible(_deletion(have), lambda: [Change(one, How.CREATE, bare)]),
+        *gone(cluster, have),
+        Reversible(_apply(item, None), lambda: [_deletion(item), *gone(cluster, item)]),
+    ]
+
+
+def _refusals(others: Mapping[Owner, Sequence[Target]]) -> list[Problem]:
+    """One for each owner of what is in the way."""
+    found = []
+    for whose, targets in others.items():
+        named = ", ".join(map(str, targets))
+        if whose.elsewhere:
+            what = f"{named} belong{'s' if len(targets) == 1 else ''} to {whose.name}"
+            why = f"vgpuctl and {whose.name} would change it back and forth"
+            remedy = f"take it out there first, or change it there, in {whose.elsewhere}"
+        else:
+            one = len(targets) == 1
+            what = f"{named} {'is' if one else 'are'} there already, and vgpuctl did not make {'it' if one else 'them'}"
+            why = f"written by {whose.name}"
+            remedy = f"remove what is in the way, or have it replaced with {FORCE}: it comes back at uninstall"
+        found.append(Problem(what, why, remedy, Exit.FINDINGS))
+    return found
 
 
 def _apply(item: Object, before: Object | None) -> Change:
@@ -139,14 +143,20 @@ def _undone(item: Object) -> list[Change | Wait]:
 
 
 def _deletion(item: Object) -> Change:
-    """Deletes an object in whose place another one of its name comes: that one adopts the pods of a DaemonSet."""
-    options = {"propagationPolicy": "Orphan"} if item["kind"] == "DaemonSet" else None
-    return Change(target(item), How.DELETE, options, item, why=f"replaced; {FORCE}")
+    return Change(target(item), How.DELETE, None, item, why=f"replaced; {FORCE}")
 
 
-def gone(cluster: Live, one: Target) -> Wait:
-    """Until an object that was deleted is not there any more."""
-    return Wait(f"{one} is gone", lambda: cluster.get(one) is None)
+def gone(cluster: Live, item: Object) -> list[Wait]:
+    """Until an object that was deleted is not there any more, nor a DaemonSet's pods: two plugins on one node would take
+    each other's socket."""
+    one = target(item)
+    waits = [Wait(f"{one} is gone", lambda: cluster.get(one) is None)]
+    if item["kind"] == "DaemonSet":
+        labels = item["spec"]["selector"].get("matchLabels") or {}
+        query = {"labelSelector": ",".join(f"{key}={value}" for key, value in labels.items())}
+        what = f"the pods of {one.name} are gone"
+        waits.append(Wait(what, lambda: not cluster.objects("Pod", namespace=one.namespace, query=query)))
+    return waits
 
 
 def cleaned(item: Mapping[str, Any]) -> Object:

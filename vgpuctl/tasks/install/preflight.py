@@ -192,7 +192,8 @@ def _admission(cluster: Live, plugin: Object, objects: Sequence[Object], verdict
         if problem.passing:
             raise
         said = "; ".join(problem.lines())
-        if problem.exit_code is Exit.FINDINGS and problem.status in (403, 422):
+        refused = problem.status in (403, 422) or "denied the request" in said
+        if refused and problem.exit_code is Exit.FINDINGS:
             remedy = next(text for word, text in _REMEDIES if word in said).format(namespace)
             why = problem.why or problem.what
             what = f"preflight {ADMISSION}: the plugin's pods would be refused in {namespace}"

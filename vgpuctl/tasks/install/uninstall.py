@@ -211,7 +211,8 @@ def _record(cluster: Live, kept: record.Kept, facts: Facts, conduct: Conduct) ->
         pods = [pod for pod in facts.pods.need() if pod.metadata.namespace == kept.namespace]
         others = [pod.metadata.name for pod in pods if pod.metadata.label("name") not in (PLUGIN, CLEANUP)]
         if not others:
-            return [_delete({"kind": "Namespace", "apiVersion": "v1", **namespace}), gone(cluster, place)]
+            item = {"kind": "Namespace", "apiVersion": "v1", **namespace}
+            return [_delete(item), *gone(cluster, item)]
         conduct.say(f"{place} stays: {others[0]} runs in it")
     return [Change(record.place(kept.namespace), How.DELETE, None, kept.item)]
 
