@@ -244,14 +244,13 @@ static struct figures run(const struct cell *cell, uint64_t iterations, double s
   }
   double cpu = (double)(processor_ns() - processor) / (double)(now_ns() - began);
   synchronize();
-  uint64_t ended = now_ns();
-  last_busy = ended;
+  last_busy = now_ns();
   copied_count = collect();
   if (exec) CU(int, cuGraphExecDestroy, void *)(exec);
   struct figures figures = from_stamps(copied_count, skip, per);
   figures.cpu = cpu;
   figures.began = began;
-  figures.ended = ended;
+  figures.ended = last_busy;
   return figures;
 }
 
@@ -266,8 +265,9 @@ static struct figures run_job(const struct cell *cell, uint64_t iterations, doub
     check(synchronize(), "cuCtxSynchronize");
     if (round + 1 < rounds) usleep((useconds_t)cell->idle_ms * 1000);
   }
-  uint64_t ended = now_ns();
-  return (struct figures){.kernels = (uint64_t)rounds * (uint64_t)each, .span = ended - began, .cv = -1, .began = began, .ended = ended};
+  last_busy = now_ns();
+  return (struct figures){
+      .kernels = (uint64_t)rounds * (uint64_t)each, .span = last_busy - began, .cv = -1, .began = began, .ended = last_busy};
 }
 
 static double period(const struct cell *cell, uint64_t iterations, double *busy) {
