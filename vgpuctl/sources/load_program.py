@@ -77,13 +77,17 @@ class LoadProgram:
         try:
             line = self._process.stdout.readline()
         finally:
+            waiting = late.is_alive()
             late.cancel()
         if not line.endswith("\n"):
-            raise self._ended()
-        answer: dict[str, Any] = json.loads(line)
+            raise self._ended("" if waiting else f"it did not answer in {patience:g} s")
+        try:
+            answer: dict[str, Any] = json.loads(line)
+        except ValueError:
+            raise self._ended(f"it said {line.strip()[:80]!r}") from None
         return answer
 
-    def _ended(self) -> Problem:
+    def _ended(self, why: str = "") -> Problem:
         self._process.kill()
         _, said = self._process.communicate()
         if said.endswith(_OUT_OF_MEMORY):
@@ -93,4 +97,6 @@ class LoadProgram:
                 "end a program that uses the card, or choose another with --card",
             )
         last = said.strip().splitlines()[-1:] or [f"it ended with {self._process.returncode} and said nothing"]
-        return Problem("the load program failed", last[0], "`vgpuctl doctor --local` looks at the driver and the card")
+        return Problem(
+            "the load program failed", why or last[0], "`vgpuctl doctor --local` looks at the driver and the card"
+        )
