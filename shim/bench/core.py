@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import hashlib
 import json
 import os
 import platform
@@ -124,7 +125,17 @@ def short(row: Row) -> str:
     if "workloads" in row:
         text = "{time_share} % of time, {steps_per_second}/s, median {median_ms} p99 {p99_ms} ms"
         return "".join(f"\n    {name:12} {text.format(**each)}" for name, each in row["workloads"].items())
-    left_out = ("cell", "at", "took", "rows", "core", "began_s", "ended_s", "shares" if "to_20" in row else "")
+    left_out = (
+        "cell",
+        "at",
+        "took",
+        "library",
+        "rows",
+        "core",
+        "began_s",
+        "ended_s",
+        "shares" if "to_20" in row else "",
+    )
     return " ".join(f"{key}={json.dumps(value)}" for key, value in row.items() if key not in left_out)
 
 
@@ -151,6 +162,7 @@ def main() -> int:
     options.out.parent.mkdir(parents=True, exist_ok=True)
     done = {name for name, row in known(options.out).items() if "failed" not in row}
     began, failed = time.monotonic(), 0
+    library = hashlib.sha256(options.library.read_bytes()).hexdigest()[:12]
     bench = Bench(options.library.resolve(), options.programs.resolve(), Path(os.devnull))
     for name, work in chosen(options.only):
         if name in done:
@@ -170,6 +182,7 @@ def main() -> int:
             "cell": name,
             "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "took": round(time.monotonic() - start, 1),
+            "library": library,
             **row,
         }
         with options.out.open("a") as file:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -275,6 +276,12 @@ def all_figures(rows: dict[str, Row]) -> str:
     return "\n".join(lines)
 
 
+def libraries(rows: dict[str, Row]) -> str:
+    """Which builds were measured: a table of several has one line for each."""
+    builds = Counter(row.get("library", "unknown") for row in rows.values())
+    return "\n".join(f"library {build}: {count} cells" for build, count in builds.items())
+
+
 def put(path: Path, text: str) -> None:
     """Replaces what lies between the markers."""
     before, found, rest = path.read_text().partition(BEGIN)
@@ -304,7 +311,7 @@ def main() -> int:
     if options.readme:
         put(options.readme, table(rows, reasons))
     else:
-        print(table(rows, reasons), grid(rows), all_figures(rows), sep="\n\n")
+        print(table(rows, reasons), grid(rows), all_figures(rows), libraries(rows), sep="\n\n")
     return 0
 
 
