@@ -5,7 +5,8 @@
      share [--fill MIB] --follow
 
    CELL is kind,microseconds,limit,seconds. kind: dense, sync (a wait after each kernel), host:US (host work after each
-   launch), streams:N[:BLOCKS], graph:NODES, coop, pdl, light (one kernel every 10 ms, waited for), job:BUSY_MS:IDLE_MS (a
+   launch), streams:N[:BLOCKS], graph:NODES, coop, pdl, mix (one kernel fifteen times as long and fifteen shorter ones, each
+   of another size; those of the first round take longer, as with cold caches), light (one kernel every 10 ms, waited for), job:BUSY_MS:IDLE_MS (a
    fixed number of rounds, so many as fit into the time without a limit).
    The limit is written into the region that CUDA_DEVICE_MEMORY_SHARED_CACHE names, so solo rates (limit 100) come from the
    same process and stream: before and after each cell of kernels up to 20 us, else once for each kernel. With --iterations
@@ -135,6 +136,11 @@ static void put_dependent(uint64_t iterations, unsigned blocks) {
   check(launch_ex(&config, function, parameters, NULL), "cuLaunchKernelEx");
 }
 
+static void put_mixed(uint64_t number, uint64_t iterations, unsigned blocks) {
+  uint64_t kind = number % 16, own = kind ? iterations * (1 + kind % 4) / 4 : iterations * 15;
+  put(0, number < 16 ? own * 4 : own, blocks - (unsigned)kind);
+}
+
 static void *make_graph(uint64_t iterations, unsigned blocks, int nodes) {
   void *graph, *exec;
   check(CU(int, cuStreamBeginCapture_v2, void *, int)(streams[0], 2), "cuStreamBeginCapture");
@@ -231,6 +237,8 @@ static struct figures run(const struct cell *cell, uint64_t iterations, double s
       put_cooperative(iterations, cell->blocks);
     else if (strcmp(cell->kind, "pdl") == 0)
       put_dependent(iterations, cell->blocks);
+    else if (strcmp(cell->kind, "mix") == 0)
+      put_mixed(launched, iterations, cell->blocks);
     else
       put(place, iterations, cell->blocks);
     if (sync || light)
@@ -273,7 +281,7 @@ static struct figures run_job(const struct cell *cell, uint64_t iterations, doub
 static double period(const struct cell *cell, uint64_t iterations, double *busy) {
   struct cell solo = *cell;
   solo.host_us = solo.busy_ms = 0;
-  if (!solo.nodes && solo.streams < 2) strcpy(solo.kind, strcmp(cell->kind, "coop") == 0 || strcmp(cell->kind, "pdl") == 0 ? cell->kind : "dense");
+  if (!solo.nodes && solo.streams < 2) strcpy(solo.kind, strcmp(cell->kind, "coop") == 0 || strcmp(cell->kind, "pdl") == 0 || strcmp(cell->kind, "mix") == 0 ? cell->kind : "dense");
   double each = cell->microseconds * 1e-6 * (cell->nodes ? cell->nodes : 1), seconds = each * 30 > 0.3 ? each * 30 : 0.3;
   if (seconds > 3) seconds = 3;
   set_limit(100);

@@ -208,10 +208,12 @@ CUresult cuGraphLaunch(CUgraphExec e, CUstream stream) {
 		return leave(r);
 	if ((r = stream_launch(s)))
 		return leave(r);
+	bool begun = false;
 	for (struct node *n = e->graph->nodes; n && !r; n = n->next) {
 		if (n->work.ns && !n->disabled) {
 			struct work work = n->work;
-			work.early = true; /* the gap between two nodes is short */
+			work.early = begun; /* the gap between two nodes is short */
+			begun = true;
 			stream_add(s, &work);
 		}
 		if (n->type == N_HOST) {

@@ -58,6 +58,8 @@ struct stream {
   bool used, overlaps; /* overlaps: launches that may begin before the one before them ends were seen */
   struct timeline *timeline;
   int64_t finish; /* when the launches so far are expected to be done */
+  _Atomic int launching; /* launches on their way to the driver */
+  uint64_t launches;
   struct segment *_Atomic open;
   struct segment *first, *last; /* first to last: closed, not yet measured */
   unsigned isolated, dense; /* launches since the last measurement of a single one */
@@ -102,6 +104,7 @@ struct launch {
   struct prediction *prediction;
   struct stream *on;
   int64_t charged, duration, start_returned;
+  uint64_t number;   /* of the stream's launches */
   bool alone, idle, after_others;
   struct mark *start;
 };

@@ -213,7 +213,7 @@ struct core_card { /* one card; record i belongs to region.uuid[i] */
   uint64_t waits; /* launches held back */
   uint64_t launches; /* kernel launches */
   uint64_t graphs; /* graph launches */
-  uint64_t tasks_completed; /* see tasks_source */
+  uint64_t tasks_completed; /* since creation, or since the first call of vgpu_task_done(); see tasks_source */
   uint32_t tasks_source; /* core_tasks_* */
   uint8_t pad1[4];
   uint64_t share_1s; /* busy share over the last second, parts per million of wall time */

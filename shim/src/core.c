@@ -12,10 +12,11 @@
 #include "graph.h"
 #include "process.h"
 #include "settings.h"
+#include "task.h"
 
 static int taking_turns; /* a container without a limit has its launches looked at as well */
 static const struct region *limited_region; /* set at the first launch */
-static int64_t uncounted;
+static int64_t uncounted[2]; /* kernels, graphs launched without a limit */
 static int unlimited; /* launches passed since a limit was last seen */
 
 static void note_time(const struct region *region) {
@@ -26,16 +27,20 @@ static void note_time(const struct region *region) {
   __atomic_store_n(&region->file->last_kernel_time, (uint64_t)now, __ATOMIC_RELAXED);
   __atomic_store_n(&region->file->recent_kernel, 2, __ATOMIC_RELAXED);
   core_publish_limits(region);
-  int64_t count = __atomic_exchange_n(&uncounted, 0, __ATOMIC_RELAXED);
-  int card = count ? card_current() : CARD_NONE;
-  if (card != CARD_NONE) __atomic_fetch_add(&region->cards[card].launches, (uint64_t)count, __ATOMIC_RELAXED);
+  int64_t kernels = __atomic_exchange_n(&uncounted[0], 0, __ATOMIC_RELAXED), graphs = __atomic_exchange_n(&uncounted[1], 0, __ATOMIC_RELAXED);
+  int card = kernels || graphs ? card_current() : CARD_NONE;
+  if (card != CARD_NONE) {
+    __atomic_fetch_add(&region->cards[card].launches, (uint64_t)kernels, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&region->cards[card].graphs, (uint64_t)graphs, __ATOMIC_RELAXED);
+    if (graphs) task_graphs(&region->cards[card], (uint64_t)graphs);
+  }
   CUcontext context;
   struct limiter *limiter = driver_inside ? NULL : limiter_current(&context);
   if (limiter) __atomic_store_n(&taking_turns, turn_watch(limiter, core_now()), __ATOMIC_RELAXED);
 }
 
 /* Whether the launch needs nothing: no region, or no card of it has a core limit. */
-static inline bool passes(void) {
+static inline bool passes(bool graph) {
   const struct region *region = __atomic_load_n(&limited_region, __ATOMIC_RELAXED);
   if (__builtin_expect(!region, 0)) {
     if (!settings_get()->active) return true;
@@ -49,7 +54,7 @@ static inline bool passes(void) {
   for (int i = 0; i < cards; i++)
     if (core_limit(region, i)) return false;
   if (__atomic_load_n(&taking_turns, __ATOMIC_RELAXED)) return false;
-  __atomic_store_n(&uncounted, uncounted + 1, __ATOMIC_RELAXED);
+  __atomic_store_n(&uncounted[graph], uncounted[graph] + 1, __ATOMIC_RELAXED);
   if (!__atomic_load_n(&unlimited, __ATOMIC_RELAXED)) __atomic_store_n(&unlimited, 1, __ATOMIC_RELAXED);
   return true;
 }
@@ -74,6 +79,7 @@ static void before(struct launch *launch, CUstream stream, bool per_thread, uint
   struct limiter *limiter = limiter_current(&context);
   if (!limiter) return;
   __atomic_fetch_add(launch->graph ? &limiter->shared->graphs : &limiter->shared->launches, 1, __ATOMIC_RELAXED);
+  if (launch->graph) task_graphs(limiter->shared, 1);
   if (!managed(limiter)) return;
   launch->limiter = limiter;
   launch->stream = stream;
@@ -102,7 +108,7 @@ static void kernel(struct launch *launch, CUfunction function, CUstream stream, 
 
 void core_graph(struct launch *launch, CUgraphExec exec, CUstream stream, bool per_thread) {
   launch->limiter = NULL;
-  if (passes()) return;
+  if (passes(true)) return;
   launch->graph = true;
   before(launch, stream, per_thread, predict_key((uintptr_t)exec, UINT64_MAX, 0, 0));
 }
@@ -112,11 +118,13 @@ CUresult core_after(struct launch *launch, CUresult result) {
   if (!limiter) return result;
   if (result != CUDA_SUCCESS) core_charge(limiter, core_now(), -launch->charged);
   bool measures = launch->alone || (launch->on && launch->on->open);
-  if (!measures || !limiter_lock(limiter)) return result;
-  int mode = mark_allow();
-  segment_after(limiter, launch, result == CUDA_SUCCESS);
-  mark_restore(mode);
-  limiter_unlock(limiter);
+  if (measures && limiter_lock(limiter)) {
+    int mode = mark_allow();
+    segment_after(limiter, launch, result == CUDA_SUCCESS);
+    mark_restore(mode);
+    limiter_unlock(limiter);
+  }
+  if (launch->on) launch->on->launching--;
   return result;
 }
 
@@ -159,7 +167,7 @@ void core_context_ended(CUcontext context) {
 
 CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
                         CUstream stream, void **parameters, void **extra) {
-  if (passes()) return NEXT(cuLaunchKernel)(function, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra);
+  if (passes(false)) return NEXT(cuLaunchKernel)(function, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra);
   struct launch launch = {.limiter = NULL};
   kernel(&launch, function, stream, false, (uint64_t)gx * gy * gz, (uint64_t)bx * by * bz, shared);
   return core_after(&launch, NEXT(cuLaunchKernel)(function, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra));
@@ -167,7 +175,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
 
 CUresult cuLaunchKernel_ptsz(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
                              CUstream stream, void **parameters, void **extra) {
-  if (passes()) return NEXT(cuLaunchKernel_ptsz)(function, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra);
+  if (passes(false)) return NEXT(cuLaunchKernel_ptsz)(function, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra);
   struct launch launch = {.limiter = NULL};
   kernel(&launch, function, stream, true, (uint64_t)gx * gy * gz, (uint64_t)bx * by * bz, shared);
   return core_after(&launch, NEXT(cuLaunchKernel_ptsz)(function, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra));
@@ -192,14 +200,14 @@ static void configured(struct launch *launch, const struct cu_launch_config *con
 }
 
 CUresult cuLaunchKernelEx(const void *config, CUfunction function, void **parameters, void **extra) {
-  if (passes()) return NEXT(cuLaunchKernelEx)(config, function, parameters, extra);
+  if (passes(false)) return NEXT(cuLaunchKernelEx)(config, function, parameters, extra);
   struct launch launch = {.limiter = NULL};
   configured(&launch, config, function, false);
   return core_after(&launch, NEXT(cuLaunchKernelEx)(config, function, parameters, extra));
 }
 
 CUresult cuLaunchKernelEx_ptsz(const void *config, CUfunction function, void **parameters, void **extra) {
-  if (passes()) return NEXT(cuLaunchKernelEx_ptsz)(config, function, parameters, extra);
+  if (passes(false)) return NEXT(cuLaunchKernelEx_ptsz)(config, function, parameters, extra);
   struct launch launch = {.limiter = NULL};
   configured(&launch, config, function, true);
   return core_after(&launch, NEXT(cuLaunchKernelEx_ptsz)(config, function, parameters, extra));
@@ -207,7 +215,7 @@ CUresult cuLaunchKernelEx_ptsz(const void *config, CUfunction function, void **p
 
 CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
                                    CUstream stream, void **parameters) {
-  if (passes()) return NEXT(cuLaunchCooperativeKernel)(function, gx, gy, gz, bx, by, bz, shared, stream, parameters);
+  if (passes(false)) return NEXT(cuLaunchCooperativeKernel)(function, gx, gy, gz, bx, by, bz, shared, stream, parameters);
   struct launch launch = {.limiter = NULL};
   kernel(&launch, function, stream, false, (uint64_t)gx * gy * gz, (uint64_t)bx * by * bz, shared);
   return core_after(&launch, NEXT(cuLaunchCooperativeKernel)(function, gx, gy, gz, bx, by, bz, shared, stream, parameters));
@@ -215,7 +223,7 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy
 
 CUresult cuLaunchCooperativeKernel_ptsz(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                                         unsigned shared, CUstream stream, void **parameters) {
-  if (passes()) return NEXT(cuLaunchCooperativeKernel_ptsz)(function, gx, gy, gz, bx, by, bz, shared, stream, parameters);
+  if (passes(false)) return NEXT(cuLaunchCooperativeKernel_ptsz)(function, gx, gy, gz, bx, by, bz, shared, stream, parameters);
   struct launch launch = {.limiter = NULL};
   kernel(&launch, function, stream, true, (uint64_t)gx * gy * gz, (uint64_t)bx * by * bz, shared);
   return core_after(&launch, NEXT(cuLaunchCooperativeKernel_ptsz)(function, gx, gy, gz, bx, by, bz, shared, stream, parameters));
@@ -223,27 +231,27 @@ CUresult cuLaunchCooperativeKernel_ptsz(CUfunction function, unsigned gx, unsign
 
 /* Gone with CUDA 13. Its streams belong to several cards, so it is not held back. */
 CUresult cuLaunchCooperativeKernelMultiDevice(void *list, unsigned devices, unsigned flags) {
-  passes();
+  passes(false);
   return NEXT(cuLaunchCooperativeKernelMultiDevice)(list, devices, flags);
 }
 
 /* The launches of CUDA before 4: the block's shape was set before, in the function. */
 CUresult cuLaunch(CUfunction function) {
-  if (passes()) return NEXT(cuLaunch)(function);
+  if (passes(false)) return NEXT(cuLaunch)(function);
   struct launch launch = {.limiter = NULL};
   kernel(&launch, function, NULL, false, 1, 0, 0);
   return core_after(&launch, NEXT(cuLaunch)(function));
 }
 
 CUresult cuLaunchGrid(CUfunction function, int width, int height) {
-  if (passes()) return NEXT(cuLaunchGrid)(function, width, height);
+  if (passes(false)) return NEXT(cuLaunchGrid)(function, width, height);
   struct launch launch = {.limiter = NULL};
   kernel(&launch, function, NULL, false, (uint64_t)width * (uint64_t)height, 0, 0);
   return core_after(&launch, NEXT(cuLaunchGrid)(function, width, height));
 }
 
 CUresult cuLaunchGridAsync(CUfunction function, int width, int height, CUstream stream) {
-  if (passes()) return NEXT(cuLaunchGridAsync)(function, width, height, stream);
+  if (passes(false)) return NEXT(cuLaunchGridAsync)(function, width, height, stream);
   struct launch launch = {.limiter = NULL};
   kernel(&launch, function, stream, false, (uint64_t)width * (uint64_t)height, 0, 0);
   return core_after(&launch, NEXT(cuLaunchGridAsync)(function, width, height, stream));

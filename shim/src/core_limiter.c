@@ -1,13 +1,15 @@
 #include "core_limiter.h"
 
 #include "card.h"
+#include "core_time.h"
 #include "driver.h"
 #include "settings.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { CONTEXTS = 64, SPINS = 200 };
+enum { CONTEXTS = 64, SPINS = 200, NAPS = 4 };
+static const int64_t nap = 2 * MICROSECOND;
 
 static struct limiter *limiters[REGION_CARDS];
 static struct {
@@ -70,11 +72,14 @@ static inline void relax(void) {
 }
 
 bool limiter_lock(struct limiter *limiter) {
-  for (int i = 0; i < SPINS; i++) {
-    if (!__atomic_load_n(&limiter->lock, __ATOMIC_RELAXED) && !__atomic_exchange_n(&limiter->lock, 1, __ATOMIC_ACQUIRE)) return true;
-    relax();
+  for (int naps = 0;; naps++) {
+    for (int i = 0; i < SPINS; i++) {
+      if (!__atomic_load_n(&limiter->lock, __ATOMIC_RELAXED) && !__atomic_exchange_n(&limiter->lock, 1, __ATOMIC_ACQUIRE)) return true;
+      relax();
+    }
+    if (naps == NAPS) return false;
+    core_sleep_until(core_now() + nap); /* who has it lost its processor */
   }
-  return false;
 }
 
 void limiter_unlock(struct limiter *limiter) { __atomic_store_n(&limiter->lock, 0, __ATOMIC_RELEASE); }

@@ -71,7 +71,7 @@ static bool ran_dry(struct stream *stream, int64_t now) {
 static void close_open(struct limiter *limiter, struct stream *stream, int64_t now, bool chain) {
   struct segment *segment = stream->open;
   if (!segment) return;
-  if (!segment->launches || ran_dry(stream, now)) {
+  if (!segment->launches || stream->launching > (chain ? 1 : 0) || ran_dry(stream, now)) {
     if (segment->launches) stream->isolated = PROBE_ISOLATED * 2; /* measure the next one alone */
     drop_open(limiter, stream);
     return;
@@ -154,15 +154,19 @@ void segment_before(struct limiter *limiter, struct launch *launch, CUcontext co
   /* What runs in the legacy default stream waits for all blocking streams. */
   if (stream->handle == (CUstream)1 && limiter->active_streams > 1) stream->finish = later(stream->finish, limiter->horizon);
   bool idle = stream->finish <= now + nearly_idle, known = launch->duration != 0;
+  /* What another thread is just launching would come before or after a mark, nobody knows. */
+  bool mark = stream->launching <= 0;
+  launch->number = ++stream->launches;
   if (launch->overlaps) stream->overlaps = true;
   if (idle) {
     drop_open(limiter, stream);
     /* Another process may have had the card: the time would hold the change of context. */
     launch->after_others = known && ((launch->duration < longest_shared && (limiter->after_others || now < limiter->ready)) || turn_missed(limiter, now));
-    bool probe = !known || launch->duration >= long_launch || chance(stream, &stream->isolated, launch->prediction->measured < NEW ? PROBE_NEW : PROBE_ISOLATED);
-    if (probe) {
+    bool new = launch->prediction->measured < NEW, beginning = now - limiter->resumed < burst_beginning;
+    bool probe = !known || launch->duration >= long_launch || (new && beginning) || chance(stream, &stream->isolated, new || beginning ? PROBE_NEW : PROBE_ISOLATED);
+    if (probe && mark) {
       measure_alone(limiter, launch, stream, true);
-    } else if (limiter->active_streams > 1 && now - limiter->resumed < burst_beginning) {
+    } else if (mark && limiter->active_streams > 1 && beginning) {
       /* Its time must be known: what other streams are measured to do meanwhile would be charged once more. */
       stream->open = begin(limiter, mark_start(limiter, launch, stream, true));
       if (stream->open) {
@@ -170,10 +174,10 @@ void segment_before(struct limiter *limiter, struct launch *launch, CUcontext co
         stream->open->after_others = launch->after_others;
       }
     }
-  } else if (!known || (!launch->overlaps && chance(stream, &stream->dense, PROBE_DENSE))) {
+  } else if (mark && (!known || (!launch->overlaps && chance(stream, &stream->dense, PROBE_DENSE)))) {
     close_open(limiter, stream, now, false);
     measure_alone(limiter, launch, stream, false);
-  } else if (!stream->open) {
+  } else if (mark && !stream->open) {
     stream->open = begin(limiter, mark_record(limiter, stream));
   }
   if (launch->alone && stream->open) drop_open(limiter, stream);
@@ -184,13 +188,15 @@ void segment_before(struct limiter *limiter, struct launch *launch, CUcontext co
   queue_launched(limiter, now, limiter->horizon);
   limiter->after_others = false;
   if (!launch->alone && stream->open) join(stream->open, launch);
+  stream->launching++;
 }
 
 void segment_after(struct limiter *limiter, struct launch *launch, bool launched) {
   struct stream *stream = launch->on;
   if (!stream) return;
   int64_t now = core_now();
-  if (launch->alone && !launched) {
+  bool last = stream->launches == launch->number && stream->launching <= 1;
+  if (launch->alone && (!launched || !last)) {
     mark_release(launch->start);
   } else if (launch->alone) {
     struct mark *end = mark_record(limiter, stream);
@@ -215,7 +221,7 @@ void segment_after(struct limiter *limiter, struct launch *launch, bool launched
     return;
   }
   if (stream->open && stream->open->idle && stream->open->launches == 1) stream->open->host_gap = now - launch->start_returned;
-  if (stream->open && stream->open->predicted >= (stream->overlaps ? overlapping_length : segment_length)) {
+  if (last && stream->open && stream->open->predicted >= (stream->overlaps ? overlapping_length : segment_length)) {
     close_open(limiter, stream, now, true);
   }
 }
@@ -233,13 +239,24 @@ static int64_t worth(const struct segment *segment, int64_t between) {
   return known < between - idle_alone_cost ? known : later(between - idle_alone_cost, least);
 }
 
+/* Of a mixture only the sum is known: what was often measured alone keeps its value, or the errors would wander among the
+   kinds. If the sum is quite another one, all have to be measured anew. */
 static void learn(struct segment *segment, int64_t busy) {
   if (segment->kinds == 1) {
     int64_t each = busy / segment->launches;
-    predict_learn(segment->kind[0].prediction, each, each >= MILLISECOND ? 50 : segment->alone ? 10 : 30);
+    struct prediction *prediction = segment->kind[0].prediction;
+    int64_t known = predict_duration(prediction);
+    if (each > known * 5 / 4 || each < known * 3 / 4) prediction->measured = 0;
+    unsigned first = 100 / (prediction->measured + 1), weight = each >= MILLISECOND ? 50 : segment->alone ? 10 : 30;
+    predict_learn(prediction, each, weight > first ? weight : first);
     return;
   }
-  for (int i = 0; i < segment->kinds && i < SEGMENT_KINDS; i++) predict_scale(segment->kind[i].prediction, busy, segment->predicted, 5);
+  bool another = busy > segment->predicted * 11 / 10 || busy < segment->predicted * 9 / 10;
+  for (int i = 0; i < segment->kinds && i < SEGMENT_KINDS; i++) {
+    struct prediction *prediction = segment->kind[i].prediction;
+    if (another) prediction->measured = 0;
+    if (prediction->measured < NEW) predict_scale(prediction, busy, segment->predicted, 5);
+  }
 }
 
 static void rebase(struct timeline *timeline, struct mark *mark, int64_t time) {

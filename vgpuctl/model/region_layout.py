@@ -275,7 +275,7 @@ CORE_CARD_WAITS: Final = Field(280, "<Q", 1, 8)
 CORE_CARD_LAUNCHES: Final = Field(288, "<Q", 1, 8)
 #: graph launches
 CORE_CARD_GRAPHS: Final = Field(296, "<Q", 1, 8)
-#: see tasks_source
+#: since creation, or since the first call of vgpu_task_done(); see tasks_source
 CORE_CARD_TASKS_COMPLETED: Final = Field(304, "<Q", 1, 8)
 #: core_tasks_*
 CORE_CARD_TASKS_SOURCE: Final = Field(312, "<I", 1, 4)
