@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.cluster.access import Access
 from tests.cluster.client import MERGE
 from tests.cluster.pool import load, read
 from tests.cluster.quota.conftest import pod
@@ -22,6 +23,7 @@ pytestmark = pytest.mark.cluster
 
 DEVICE = "/api/v1/namespaces/kube-system/configmaps/volcano-vgpu-device-config"
 NODE = "/api/v1/namespaces/kube-system/configmaps/volcano-vgpu-node-config"
+CONF = "/api/v1/namespaces/volcano-system/configmaps/volcano-scheduler-configmap"
 SCHEDULER = "/apis/apps/v1/namespaces/volcano-system/deployments/volcano-scheduler"
 QUOTA = "/api/v1/namespaces/ai-team/resourcequotas/vgpu"
 QUEUE = "/apis/scheduling.volcano.sh/v1beta1/queues/rig-queue"
@@ -60,6 +62,11 @@ def device(**values: object) -> str:
             f"  {key}: {value}\n" if line.strip().startswith(f"{key}:") else line for line in text.splitlines(True)
         )
     return text
+
+
+def node_map(text: str) -> dict[str, Any]:
+    metadata = {"name": "volcano-vgpu-node-config", "namespace": "kube-system"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"config.json": text}}
 
 
 def cards(pool: Rig, node: str) -> dict[str, tuple[int, int]]:
@@ -152,6 +159,70 @@ class TestApply:
         ran = run("config", "apply", "-", "--yes", stdin=json.dumps(map_))
         assert ran.code == 1
         assert "volcano-system/volcano-vgpu-device-config, which is not read" in ran.err
+
+    def test_a_map_that_is_not_there_is_made_and_one_of_ours_stays_ours(self, pool: Rig, run: Vgpuctl) -> None:
+        text = '{"nodeconfig": [{"name": "gpu-2", "devicesplitcount": 3}]}'
+        ran = run("config", "apply", "-", "--yes", "-o", "json", stdin=text)
+        assert actions(ran) == {"ConfigMap/volcano-vgpu-node-config": "created"}
+        found = pool.client.get(NODE)
+        assert found["metadata"]["labels"] == {"app.kubernetes.io/managed-by": "vgpuctl"}
+        pool.client.request("PATCH", NODE, {"metadata": {"labels": {"team": "platform"}}}, content_type=MERGE)
+        ran = run("config", "apply", "-", stdin=text.replace("3", "5"))  # it is ours: no question
+        assert ran.code == 0, ran.err
+        assert "restarts the plugin on gpu-2" in ran.err
+        found = pool.client.get(NODE)
+        assert found["metadata"]["labels"] == {"app.kubernetes.io/managed-by": "vgpuctl", "team": "platform"}
+        assert found["metadata"]["annotations"]["vgpuctl.dev/before.config.json"] == text
+
+    @pytest.mark.parametrize("ours", [False, True])
+    def test_of_two_at_once_the_later_is_told(
+        self, pool: Rig, run: Vgpuctl, monkeypatch: pytest.MonkeyPatch, ours: bool
+    ) -> None:
+        def text(split: int) -> str:
+            return f'{{"nodeconfig": [{{"name": "gpu-2", "devicesplitcount": {split}}}]}}'
+
+        write = Cluster.write
+        if ours:
+            assert run("config", "apply", "-", "--yes", stdin=text(3)).code == 0
+        else:
+            load(pool.bench, [node_map(text(3))])
+
+        def after_another(self: Cluster, change: Any, **options: Any) -> Any:
+            if change.target.name == "volcano-vgpu-node-config":
+                pool.client.request("PATCH", NODE, {"data": {"config.json": text(6)}}, content_type=MERGE)
+            return write(self, change, **options)
+
+        monkeypatch.setattr(Cluster, "write", after_another)
+        ran = run("config", "apply", "-", "--yes", "-o", "json", stdin=text(4))
+        assert ran.code == 1
+        assert "was changed by someone else meanwhile" in ran.err
+        assert [row["action"] for row in ran.json["changes"]] == ["failed"]
+        assert pool.client.get(NODE)["data"]["config.json"] == text(6)
+
+    def test_dry_runs_and_missing_rights_change_nothing(self, pool: Rig, run: Vgpuctl, vgpuctl: Vgpuctl) -> None:
+        reader = Access(pool.bench).read_only("looks-only")
+        before = pool.contents()
+        for where in ("client", "server"):
+            ran = run("config", "apply", "-", f"--dry-run={where}", stdin=device(deviceSplitCount=4))
+            assert (ran.code, "nothing was changed" in ran.out) == (0, True), ran.err
+        ran = vgpuctl("config", "apply", "-", "--yes", config=reader, stdin=device(deviceSplitCount=4))
+        assert ran.code == 3
+        assert "configmaps" in ran.err and "permission" in ran.err
+        assert pool.contents() == before
+
+    def test_the_scheduler_is_restarted_for_what_a_reload_does_not_take(self, pool: Rig, run: Vgpuctl) -> None:
+        text = pool.client.get(CONF)["data"]["volcano-scheduler.conf"]
+        share = "  - name: deviceshare\n    arguments:\n      deviceshare.VGPUEnable: true\n"
+        before = plugin_pods(pool)
+        ran = run("config", "apply", "-", "--yes", stdin=text + share)
+        assert ran.code == 0, ran.err
+        moment = scheduler_template(pool)["vgpuctl.dev/restarted"]
+        weight = "      deviceshare.SchedulePolicy: binpack\n      deviceshare.ScheduleWeight: 10\n"
+        ran = run("config", "apply", "-", "--yes", stdin=text + share + weight)
+        assert ran.code == 0, ran.err
+        assert "the policy ranks nodes with weight 10" in ran.err
+        assert scheduler_template(pool)["vgpuctl.dev/restarted"] == moment
+        assert plugin_pods(pool) == before
 
     def test_diff_is_one_on_drift_and_zero_when_equal(self, pool: Rig, run: Vgpuctl) -> None:
         assert run("config", "diff", "-", stdin="# same\n" + TEXT).code == 0
@@ -321,8 +392,7 @@ class TestCard:
     def test_the_rest_of_the_node_config_stays_as_it_was(self, pool: Rig, run: Vgpuctl) -> None:
         entries = '{"name": "gpu-3", "devicesplitcount": 4},\n\t\t{"name": "gpu-1",  "operatingmode": "hami-core"}'
         text = f'{{\n\t"nodeconfig": [\n\t\t{entries}\n\t]\n}}\n'
-        body = {"metadata": {"name": "volcano-vgpu-node-config"}, "data": {"config.json": text}}
-        pool.client.post("/api/v1/namespaces/kube-system/configmaps", body)
+        load(pool.bench, [node_map(text)])
         assert run("card", "cordon", f"gpu-1/{FIRST[4:]}", "--yes").code == 0
         entry = f'"operatingmode": "hami-core", "filterdevices": {{"uuid": ["{FIRST}"]}}}}'
         assert pool.client.get(NODE)["data"]["config.json"] == text.replace('"operatingmode": "hami-core"}', entry)

@@ -15,7 +15,7 @@ from vgpuctl.model.config.values import node_values
 from vgpuctl.model.facts import Facts
 from vgpuctl.model.manifest import near
 from vgpuctl.model.problem import Exit, Problem
-from vgpuctl.tasks.apply import Conduct, Group, Outcome, Step, Wait
+from vgpuctl.tasks.apply import Conduct, Outcome, Step, Wait
 from vgpuctl.tasks.config import apply as config
 from vgpuctl.tasks.config.apply import PARTS, Cluster
 from vgpuctl.tasks.config.texts import Found
@@ -168,7 +168,7 @@ def _apply(
         steps.append(_register(cluster, name, card, out=out))
     else:
         plan.notes.append(f"no pod of the plugin runs on {name}: it reads this when it starts")
-    plan.groups = [Group(steps, [change for group in plan.groups for change in group.unchanged])]
+    plan.groups = [replace(group, steps=steps) for group in plan.groups]
     plan.notes += holders
     return config.carry_out(cluster, plan, conduct)
 

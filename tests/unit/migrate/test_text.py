@@ -100,7 +100,7 @@ def test_one_line_changes_by_its_digits(name: str) -> None:
     assert len(rewritten.places) == 1
 
 
-@pytest.mark.parametrize("row", ['a: "{{ x }}"', "a: '{% #'", "a: b # {{ x }}", "- \"it's {{ x }}\""])
+@pytest.mark.parametrize("row", ['a: "{{ x }}"', "a: '{% #'", "a: b # {{ x }}", '- "it\'s {{ x }}"'])
 def test_braces_in_quotes_and_comments_are_no_template(row: str) -> None:
     rewritten = rewrite(f"x:\n  {row}\n  {MEMORY}: 1000\n".replace("  -", "- z:"), "x.yaml", 10, 16, MEMORY)
     assert "template" not in " ".join(left.why for left in rewritten.left)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -46,7 +47,9 @@ def carry_out(connection: Connection, change: Change, *, dry_run: bool = False, 
     if change.how is How.APPLY:
         body = {"apiVersion": resource.api_version, "kind": resource.kind, **change.after}
         query |= {"fieldManager": MANAGER, "force": "true" if force else "false"}
-        return _send(connection, "PATCH", path, query, body, _APPLY)
+        if change.resource_version:
+            body["metadata"] = {**body["metadata"], "resourceVersion": change.resource_version}
+        return _guarded(connection, change, 409, lambda: _send(connection, "PATCH", path, query, body, _APPLY))
     if change.how is How.CREATE:
         return create(connection, target, change.after, dry_run=dry_run)
     query["fieldManager"] = MANAGER
@@ -102,10 +105,16 @@ def _patch(connection: Connection, change: Change, path: str, query: dict[str, s
     operations = list(change.after)
     if change.resource_version:
         operations.insert(0, {"op": "test", "path": "/metadata/resourceVersion", "value": change.resource_version})
+    body = _as_go_writes(operations)
+    return _guarded(connection, change, 422, lambda: _json(connection.request("PATCH", path, query, body, _JSON_PATCH)))
+
+
+def _guarded(connection: Connection, change: Change, status: int, send: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Sends a write that tests the resourceVersion. status: what the API server answers when the test fails."""
     try:
-        return _json(connection.request("PATCH", path, query, _as_go_writes(operations), _JSON_PATCH))
+        return send()
     except Refused as refused:
-        if refused.status != 422 or not change.resource_version:
+        if refused.status != status or not change.resource_version:
             raise
         current = get(connection, change.target)
         if current is not None and current["metadata"].get("resourceVersion") == change.resource_version:

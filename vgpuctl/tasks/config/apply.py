@@ -17,7 +17,7 @@ from vgpuctl.model.api import Resource
 from vgpuctl.model.change import Change, How, Line, Target
 from vgpuctl.model.config.diff import Difference, differences
 from vgpuctl.model.config.explain import ConfigExplanation
-from vgpuctl.model.config.keys import PLUGIN, SCHEDULER
+from vgpuctl.model.config.keys import PLUGIN, SCHEDULER, named
 from vgpuctl.model.config.kind import DEVICE, NODE, Kind
 from vgpuctl.model.config.kind import SCHEDULER as SCHEDULER_KIND
 from vgpuctl.model.config.values import device_values
@@ -103,7 +103,9 @@ def plan(
     steps += _restarts(cluster, facts, files, conduct, done.notes)
     steps += _verified(cluster, facts, files, conduct)
     unchanged = [_write(one) for one in files if one.same_text]
-    done.groups = [Group(steps, unchanged)]
+    alone = [step.lines[0].path for step in steps if isinstance(step, Change) and step.routine]
+    about = f"restarts the {named(alone)}, which reads its configuration once" if alone else ""
+    done.groups = [Group(steps, unchanged, about)]
     return done
 
 
@@ -223,7 +225,8 @@ def _write(file: _File) -> Change:
             },
             "data": {**data, file.key: text},
         }
-        return Change(file.target, How.APPLY, body, dict(raw), lines, undo=_undo(file))
+        version = str(metadata.get("resourceVersion", ""))
+        return Change(file.target, How.APPLY, body, dict(raw), lines, version, undo=_undo(file))
     return Change(file.target, How.PATCH, list(_patch(file, data, annotations)), dict(raw), lines, undo=_undo(file))
 
 

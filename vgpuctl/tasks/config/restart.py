@@ -56,7 +56,7 @@ def one_pod(cluster: Live, pod: kube.Pod) -> Steps:
     target = Target("Pod", metadata.name, metadata.namespace)
     lines = (Line(f"plugin on {node}", metadata.name, "a new pod"),)
     before = {"metadata": {"uid": metadata.uid}}
-    change = Change(target, How.DELETE, None, before, lines, why="it reads its configuration once")
+    change = Change(target, How.DELETE, None, before, lines, routine=True)
 
     def others() -> list[dict[str, Any]]:
         found = cluster.objects("Pod", namespace=metadata.namespace, query={"fieldSelector": f"spec.nodeName={node}"})
