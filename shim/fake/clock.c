@@ -123,9 +123,9 @@ static int64_t next_end(struct shared_clock *c, bool look) {
 			first = t->until < first ? t->until : first;
 			continue;
 		}
-		if (t->until == 0 && look) {
+		if (look) { /* one whose wait is over is about to run, unless somebody stopped or killed it */
 			char state = kernel_state(t->tid);
-			t->blocked = state == 'R' ? 0 : t->blocked + 1;
+			t->blocked = state == 'R' || (t->until && state == 'S') ? 0 : t->blocked + 1;
 			if (state == 0 || state == 'Z' || state == 'X')
 				*t = (struct thread_record){0};
 		}

@@ -113,9 +113,13 @@ void timeline_wait(struct state *s, int card, int slot, uint64_t position) {
 		struct timeline *t = &s->timeline[card];
 		int64_t left = (int64_t)(position - u->served);
 		int others = others_busy(s, card, slot);
-		if (others) { /* wake at turns: new work of others can come at any time */
+		if (others) { /* wake at changes: new work of others can come at any time */
 			state_reap(s);
-			left = t->current == slot && left < t->turn_ends - t->now ? left : TURN_NS / 2;
+			int64_t turn = t->turn_ends - t->now, work = t->current < 0 ? 0 : (int64_t)pending(s, card, t->current);
+			if (t->current != slot || left > turn)
+				left = (work < turn ? work : turn) + SWITCH_NS;
+			if (left > TURN_NS / 2 || left <= 0)
+				left = TURN_NS / 2;
 		}
 		int64_t wake = (t->now > now ? t->now : now) + left;
 		state_unlock(s);

@@ -18,6 +18,15 @@ struct limiter;
 
 enum { TURN_SAMPLES = 11 };
 
+/* What was seen of another tenant. */
+struct turn_seen {
+  uint64_t owner;
+  int64_t kept;    /* how long it has had the turn while a launch waited here */
+  int64_t unused;  /* how long it left the turn alone that it could have had */
+  int64_t passed;  /* until when it is not left much time for it any more */
+  int64_t ignored; /* until when it is taken not to be there: it kept the turn too long */
+};
+
 struct turn {
   struct card_handle handle;
   struct card_file file; /* as read last */
@@ -29,16 +38,20 @@ struct turn {
   int64_t raised;      /* finish as this process last put it */
   int64_t unknown;     /* until then a launch of unknown length is taken to be under way */
   int64_t skipped;     /* when it last launched without the turn, being light */
+  int64_t lingers;     /* since when such a launch is under way: the holder may let it through */
   int64_t longest;     /* launch of another tenant that was waited for */
   int64_t wanted;      /* since when a launch of this process waits for the turn; 0 none does */
   int64_t watched;     /* since when the same word has been seen */
   uint64_t watched_word;
-  int64_t ignored[CARD_TENANTS];  /* until when */
+  int64_t polled;      /* when a waiting launch last looked */
+  int64_t overdrawn;   /* by so much the container's last turn was too long, in the others' time */
+  struct turn_seen seen[CARD_TENANTS];
   int64_t light_about; /* until when a light tenant is taken to be there */
   int64_t unmanaged;   /* until when turns are not waited for */
   int64_t synchronized, gap; /* when the program last waited for the card; its mean time from there to the next launch */
   int64_t quantum, part;     /* length of a turn, ns; the container's part of the card, parts per million */
   _Atomic int64_t others;    /* until when other busy tenants are taken to be there */
+  _Atomic int64_t together;  /* the same, if the card file tells nothing any more */
   _Atomic bool open;         /* there is a card file */
   bool yield, light;
   int samples;
@@ -59,6 +72,9 @@ void turn_synchronized(struct limiter *limiter, int64_t now);
 
 /* Whether other busy tenants are on the card. */
 bool turn_shared(const struct limiter *limiter, int64_t now);
+
+/* Whether there were some lately: they may be there still if the card file is of no use any more. */
+bool turn_together(const struct limiter *limiter, int64_t now);
 
 /* Whether other tenants may have the card now. */
 bool turn_missed(const struct limiter *limiter, int64_t now);

@@ -38,6 +38,7 @@
 #define CARD_FILE_MAJOR 1 /* a reader leaves a file of another major version alone */
 #define CARD_FILE_BYTES 4096 /* size of the card file: header, the turn at 64, tenants at 1024 */
 #define CARD_TENANTS 24 /* containers that can take turns on one card; more hold their own limits only */
+#define CARD_LIGHT_LAUNCHED 2 /* tenant.light: its launch waits in the driver for the card, without the turn */
 #define CARD_FINISH_UNKNOWN 18446744073709551615ull /* tenant.finish: a launch is under way of which nobody knows how long it takes */
 
 struct region_usage { /* device memory of one process on one card, bytes */
@@ -313,7 +314,7 @@ struct card_tenant { /* one container that uses the card, written by its own pro
   uint32_t percent; /* its core limit, 1 to 99; 0 none */
   uint32_t policy; /* core_policy_* */
   uint32_t busy; /* card time of the last 100 ms, parts per million */
-  uint32_t light; /* 1: it uses less than a quarter of its part, and need not wait for the end of another's turn */
+  uint32_t light; /* 1: it uses less than a quarter of its part, and need not wait for the end of another's turn; card_light_launched */
   uint8_t pad0[56];
 };
 _Static_assert(sizeof(struct card_tenant) == 128, "card_tenant");

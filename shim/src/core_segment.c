@@ -270,7 +270,7 @@ static void rebase(struct timeline *timeline, struct mark *mark, int64_t time) {
    unless it is always so. */
 static bool held_up_by_others(struct limiter *limiter, const struct segment *segment, int64_t busy, int64_t now) {
   if (segment->after_others) return busy > segment->predicted;
-  if (!turn_shared(limiter, now) || !segment->predicted || busy < segment->predicted * 13 / 10)
+  if (!turn_together(limiter, now) || !segment->predicted || busy < segment->predicted * 13 / 10)
     limiter->outliers = 0;
   else if (++limiter->outliers < MOST_OUTLIERS)
     return true;

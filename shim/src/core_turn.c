@@ -22,7 +22,11 @@ static const int64_t write_interval = 500 * MICROSECOND;
 static const int64_t next_grace = 300 * MICROSECOND;    /* for the one whose turn it is to take it */
 static const int64_t grace = 1500 * MICROSECOND;        /* for one that does not show itself any more */
 static const int64_t unknown_most = 20 * MILLISECOND, finish_most = SECOND;
-static const int64_t overstay = 50 * MILLISECOND, ignore_time = SECOND;
+static const int64_t overstay = 50 * MILLISECOND, long_launch_most = 100 * MILLISECOND, ignore_time = 10ll * SECOND;
+static const int64_t through_grace = MILLISECOND;       /* for a light one's launch to be done */
+static const int64_t passed_grace = 100 * MICROSECOND, passed_time = SECOND, linger_most = 2 * MILLISECOND;
+static const int64_t unmanaged_time = SECOND;
+static const int64_t together_time = 10ll * SECOND;
 static const int64_t starving = 500 * MILLISECOND;
 static const int64_t light_patience = MILLISECOND;
 static const int64_t light_rest = 5 * MILLISECOND;      /* after a launch without the turn */
@@ -47,13 +51,21 @@ static int own_slot(const struct limiter *limiter) {
 static bool has_turn(const struct limiter *limiter) { return load(&container(limiter)->word) != 0; }
 static int holder(uint64_t word) { return (word & 0xff) <= CARD_TENANTS ? (int)(word & 0xff) - 1 : -1; }
 
-static bool is_there(const struct limiter *limiter, int slot, int64_t now) {
-  const struct card_tenant *tenant = &limiter->turn.file.tenants[slot];
-  int64_t age = now - (int64_t)tenant->seen;
-  return slot != own_slot(limiter) && tenant->owner && age <= there && age >= -there && limiter->turn.ignored[slot] <= now;
+/* What this process saw of the tenant whose record that is now. */
+static struct turn_seen *seen_of(struct limiter *limiter, int slot) {
+  struct turn_seen *seen = &limiter->turn.seen[slot];
+  uint64_t owner = limiter->turn.file.tenants[slot].owner;
+  if (seen->owner != owner) *seen = (struct turn_seen){.owner = owner};
+  return seen;
 }
 
-static bool is_waiting(const struct limiter *limiter, int slot, int64_t now) {
+static bool is_there(struct limiter *limiter, int slot, int64_t now) {
+  const struct card_tenant *tenant = &limiter->turn.file.tenants[slot];
+  int64_t age = now - (int64_t)tenant->seen;
+  return slot != own_slot(limiter) && tenant->owner && age <= there && age >= -there && seen_of(limiter, slot)->ignored <= now;
+}
+
+static bool is_waiting(struct limiter *limiter, int slot, int64_t now) {
   const struct card_tenant *tenant = &limiter->turn.file.tenants[slot];
   return is_there(limiter, slot, now) && tenant->wants && now - (int64_t)tenant->seen <= waits;
 }
@@ -67,7 +79,7 @@ static void divide(struct limiter *limiter, int64_t now) {
   unsigned own = limiter_percent(limiter);
   for (int i = 0; i < CARD_TENANTS; i++) {
     bool self = i == own_slot(limiter);
-    if (!self && !is_there(limiter, i, now)) continue;
+    if (!self && (!is_there(limiter, i, now) || seen_of(limiter, i)->passed > now)) continue;
     unsigned percent = self ? own : percent_of(&turn->file.tenants[i]);
     bool is_busy = self || now - (int64_t)turn->file.tenants[i].seen <= awake;
     limits += percent;
@@ -125,8 +137,9 @@ static void show(struct limiter *limiter, int64_t now) {
   turn->written = now;
   turn->shown.owner = load(&own->owner);
   turn->shown.seen = (uint64_t)now;
-  turn->shown.wants = has_turn(limiter) ? 0 : (uint64_t)turn->wanted;
-  turn->shown.light = turn->light;
+  if (now - turn->lingers > linger_most) turn->lingers = 0;
+  turn->shown.wants = has_turn(limiter) ? 0 : (uint64_t)(turn->wanted ? turn->wanted : turn->lingers);
+  turn->shown.light = turn->lingers && !turn->wanted ? CARD_LIGHT_LAUNCHED : turn->light;
   turn->shown.finish = now < turn->unknown ? CARD_FINISH_UNKNOWN : load(&own->finish);
   turn->shown.account = load(&own->account);
   turn->shown.percent = limiter_percent(limiter);
@@ -150,7 +163,9 @@ static void settle(struct limiter *limiter, int64_t now) {
 }
 
 static void lose(struct limiter *limiter, uint64_t word, int64_t now) {
-  if (word && __atomic_compare_exchange_n(&container(limiter)->word, &word, 0, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) settle(limiter, now);
+  if (!word || !__atomic_compare_exchange_n(&container(limiter)->word, &word, 0, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return;
+  limiter->turn.overdrawn = bounded((now - (int64_t)load(&container(limiter)->ends)) * 1000000 / later(limiter->turn.part, 1000), 0, finish_most);
+  settle(limiter, now);
 }
 
 /* Reads the card file. False: nobody else is there, or there is no file: no turns. */
@@ -176,6 +191,7 @@ static bool look(struct limiter *limiter, int64_t now) {
   if (word != turn->watched_word) {
     turn->watched_word = word;
     turn->watched = now;
+    if (holder(word) >= 0) seen_of(limiter, holder(word))->passed = seen_of(limiter, holder(word))->unused = 0;
   }
   int present = 0, busy = 0;
   bool light = false;
@@ -183,13 +199,15 @@ static bool look(struct limiter *limiter, int64_t now) {
   for (int i = 0; i < CARD_TENANTS; i++) {
     if (!is_there(limiter, i, now)) continue;
     present++;
+    if (!turn->file.tenants[i].wants) seen_of(limiter, i)->unused = 0;
     busy += now - (int64_t)turn->file.tenants[i].seen <= awake;
     light = light || turn->file.tenants[i].light;
-    if (is_waiting(limiter, i, now) && turn->file.tenants[i].light) turn->yield = true;
+    if (is_waiting(limiter, i, now) && turn->file.tenants[i].light && seen_of(limiter, i)->passed <= now) turn->yield = true;
   }
   if (light) turn->light_about = now + there;
   if (turn->light) turn->yield = false;
   if (busy) turn->others = now + awake;
+  if (busy) turn->together = now + together_time;
   if (!present || slot < 0) {
     turn->quiet = now + look_alone;
     lose(limiter, load(&own->word), now);
@@ -250,17 +268,33 @@ static void raise_finish(struct limiter *limiter, int64_t finish) {
 }
 
 static bool goes_before(const struct card_tenant *other, bool light, uint64_t account, bool slot_before) {
-  if (other->light != light) return other->light;
+  if (!other->light != !light) return other->light;
   if (other->account != account) return other->account < account;
   return slot_before;
 }
 
-/* Whether none of those who wait comes before this container, with that account. */
-static bool is_next(const struct limiter *limiter, uint64_t account, int64_t now) {
+/* Whether a tenant that waits comes before this container with that account. */
+static bool anybody_before(struct limiter *limiter, uint64_t account, int64_t now) {
   const struct turn *turn = &limiter->turn;
   for (int i = 0; i < CARD_TENANTS; i++)
-    if (is_waiting(limiter, i, now) && goes_before(&turn->file.tenants[i], turn->light, account, i < own_slot(limiter))) return false;
-  return true;
+    if (is_waiting(limiter, i, now) && goes_before(&turn->file.tenants[i], turn->light, account, i < own_slot(limiter))) return true;
+  return false;
+}
+
+/* Whether those who come before this container left the turn alone, that has been to be had since then. */
+static bool left_by_others(struct limiter *limiter, int64_t since, int64_t passed, int64_t now) {
+  struct turn *turn = &limiter->turn;
+  uint64_t account = load(&container(limiter)->account);
+  int64_t courtesy = 0;
+  passed = sooner(passed, now - since);
+  for (int i = 0; i < CARD_TENANTS; i++) {
+    if (!is_waiting(limiter, i, now) || !goes_before(&turn->file.tenants[i], turn->light, account, i < own_slot(limiter))) continue;
+    struct turn_seen *seen = seen_of(limiter, i);
+    seen->unused += passed;
+    if (seen->unused >= (turn->file.tenants[i].light == CARD_LIGHT_LAUNCHED ? through_grace : next_grace)) seen->passed = now + passed_time;
+    courtesy = later(courtesy, seen->passed > now ? passed_grace : INT64_MAX);
+  }
+  return now - since >= courtesy;
 }
 
 /* The holder's look, now and then: whether it still has the turn, and whether somebody light waits. */
@@ -287,7 +321,7 @@ static int64_t within(struct limiter *limiter, int64_t now, int64_t duration, bo
   if (ends - start <= duration / 2 && !first) {
     if (now - turn->looked > look_turn / 4 && !look_in_turn(limiter, now)) return 0;
     if (!has_turn(limiter)) return now + shortest_sleep;
-    if (!is_next(limiter, account_at(limiter, start), now)) return end_turn(limiter, now);
+    if (anybody_before(limiter, account_at(limiter, start), now)) return end_turn(limiter, now);
     settle(limiter, start);
     store(&own->ends, (uint64_t)(start + turn->quantum));
   }
@@ -308,26 +342,25 @@ static int64_t within(struct limiter *limiter, int64_t now, int64_t duration, bo
 static bool takes_over(struct limiter *limiter, int64_t now, int64_t *wake) {
   struct turn *turn = &limiter->turn;
   int slot = holder(turn->watched_word);
-  bool next = is_next(limiter, load(&container(limiter)->account), now);
-  int64_t watched = now - turn->watched;
+  int64_t passed = bounded(now - later(turn->polled, turn->watched), 0, 2 * longest_sleep);
+  turn->polled = now;
   *wake = now + shortest_sleep;
-  if (slot < 0) return next || watched > next_grace;
   if (slot == own_slot(limiter)) return true;
-  if (!is_there(limiter, slot, now)) return next || watched > next_grace;
+  if (slot < 0 || !is_there(limiter, slot, now)) return left_by_others(limiter, turn->watched, passed, now);
   const struct card_tenant *tenant = &turn->file.tenants[slot];
   int64_t seen = (int64_t)tenant->seen, frees = (int64_t)tenant->frees;
   int64_t ends = bounded((int64_t)turn->file.turn.ends, turn->watched - longest_period, turn->watched + longest_period);
   int64_t finish = bounded((int64_t)tenant->finish, turn->watched - finish_most, now + finish_most);
-  if (frees && now >= frees) return next || now - frees > next_grace;
+  if (frees && now >= frees) return left_by_others(limiter, frees, passed, now);
   if (tenant->finish == CARD_FINISH_UNKNOWN) finish = seen + unknown_most;
   turn->longest = bounded(finish - now, turn->longest, finish_most);
   int64_t deadline = later(later(finish, seen), turn->watched) + later(finish - seen, 0) / 10 + grace;
-  int64_t last = turn->watched + longest_period + overstay + sooner(later(finish - ends, 0), finish_most);
-  if (now > last && watched > longest_period + overstay) {
-    turn->ignored[slot] = now + ignore_time;
+  seen_of(limiter, slot)->kept += passed;
+  if (seen_of(limiter, slot)->kept > longest_period + overstay + bounded(finish - ends, 0, long_launch_most) + turn->overdrawn) {
+    seen_of(limiter, slot)->ignored = now + ignore_time;
     return true;
   }
-  if (now > deadline) return next || now > deadline + next_grace;
+  if (now > deadline) return left_by_others(limiter, deadline, passed, now);
   int64_t expected = later(frees ? frees : ends, finish);
   *wake = now + bounded((expected - now) / 4, shortest_sleep, turn->light ? shortest_sleep * 2 : longest_sleep);
   return false;
@@ -369,7 +402,7 @@ static int64_t want(struct limiter *limiter, int64_t now, int64_t duration) {
   turn->light = light;
   turn->active = now;
   if (waited > starving + 10 * turn->longest + 2 * duration * 1000000 / turn->part) {
-    turn->unmanaged = now + ignore_time;
+    turn->unmanaged = now + unmanaged_time;
     turn->wanted = 0;
     return 0;
   }
@@ -378,7 +411,7 @@ static int64_t want(struct limiter *limiter, int64_t now, int64_t duration) {
     __atomic_fetch_add(&own->without, 1, __ATOMIC_RELAXED);
     count_wait_for_turn(limiter, waited);
     turn->wanted = 0;
-    turn->skipped = now;
+    turn->skipped = turn->lingers = now;
     show(limiter, now);
     return 0;
   }
@@ -398,7 +431,8 @@ static int64_t want(struct limiter *limiter, int64_t now, int64_t duration) {
   store(&own->word, next.word);
   turn->watched_word = next.word;
   turn->watched = now;
-  turn->wanted = 0;
+  turn->wanted = turn->lingers = 0;
+  for (int i = 0; i < CARD_TENANTS; i++) turn->seen[i].kept = 0;
   turn->next_look = now + look_turn;
   turn->yield = false;
   show(limiter, now);
@@ -452,6 +486,10 @@ void turn_synchronized(struct limiter *limiter, int64_t now) {
   int64_t wake;
   if (now < turn->quiet) return;
   turn->synchronized = now;
+  if (turn->lingers) {
+    turn->lingers = 0;
+    show(limiter, now);
+  }
   if (!has_turn(limiter) || !drained(limiter, now, &wake)) return;
   if (limiter->horizon > now) limiter->horizon = now;
   if (now >= turn->next_look && !look_in_turn(limiter, now)) return;
@@ -467,6 +505,8 @@ void turn_synchronized(struct limiter *limiter, int64_t now) {
 }
 
 bool turn_shared(const struct limiter *limiter, int64_t now) { return now < limiter->turn.others; }
+
+bool turn_together(const struct limiter *limiter, int64_t now) { return now < limiter->turn.together; }
 
 bool turn_missed(const struct limiter *limiter, int64_t now) { return turn_shared(limiter, now) && !has_turn(limiter); }
 

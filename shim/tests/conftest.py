@@ -54,6 +54,19 @@ def other_programs(built: None) -> Path:
     return PROGRAMS
 
 
+@pytest.fixture(scope="session")
+def share(built: None) -> Path:
+    """The program that measures shares on a real card."""
+    program = PROGRAMS / "share"
+    source = SHIM / "bench" / "share.c"
+    subprocess.run(
+        ["cc", "-std=c11", "-D_GNU_SOURCE", "-O2", source, "-o", program, "-ldl", "-lm"],
+        check=True,
+        capture_output=True,
+    )
+    return program
+
+
 @pytest.fixture
 def machine_of(tmp_path: Path) -> Iterator[Callable[..., Machine]]:
     """Make a machine: machine_of(gpus="2xT4-16GB", driver="450.80.02")."""

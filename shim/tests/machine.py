@@ -152,6 +152,14 @@ class Machine:
             "VGPUCTL_FAKE_STATE": str(self.directory / "machine.state"),
         }
 
+    def virtual(self, processes: int = 1) -> dict[str, str]:
+        """For a container's programs: the clock only moves when all wait, so that this machine's load changes nothing."""
+        return {
+            "LD_PRELOAD": f"{library()}:{BUILD / 'fake' / self.driver / 'libvtime.so'}",
+            "VGPUCTL_FAKE_TIME": "virtual",
+            "VGPUCTL_FAKE_THREADS": str(processes),
+        }
+
     def used(self, card: int = 0) -> dict[int, int]:
         """The card's processes: bytes by pid."""
         if self._watcher is None:

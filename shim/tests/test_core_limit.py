@@ -15,22 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from machine import BUILD, PROGRAMS, SHIM, Container, Machine, library, own_card
+from machine import Container, Machine, own_card
 
 Row = dict[str, Any]
 GAP = 1500  # ns between two kernels of a stream: the simulated card needs what a real one does
-
-
-@pytest.fixture(scope="session")
-def share(built: None) -> Path:
-    program = PROGRAMS / "share"
-    source = SHIM / "bench" / "share.c"
-    subprocess.run(
-        ["cc", "-std=c11", "-D_GNU_SOURCE", "-O2", source, "-o", program, "-ldl", "-lm"],
-        check=True,
-        capture_output=True,
-    )
-    return program
 
 
 @pytest.fixture
@@ -43,18 +31,8 @@ def container(machine: Machine, limit: int, **more: str) -> Container:
     return machine.container(CUDA_DEVICE_SM_LIMIT=str(limit), **more)
 
 
-def virtual(machine: Machine, processes: int = 1) -> dict[str, str]:
-    """The clock only moves when all wait, so that the machine's load changes nothing."""
-    vtime = BUILD / "fake" / machine.driver / "libvtime.so"
-    return {
-        "LD_PRELOAD": f"{library()}:{vtime}",
-        "VGPUCTL_FAKE_TIME": "virtual",
-        "VGPUCTL_FAKE_THREADS": str(processes),
-    }
-
-
 def cells(where: Container, program: Path, *words: str) -> list[Row]:
-    done = where.run(program, *words, timeout=120, **virtual(where.machine))
+    done = where.run(program, *words, timeout=120, **where.machine.virtual())
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -178,7 +156,7 @@ class TestProcessesOfOneContainer:
                 f"{us * 1000 + GAP:.0f}",
                 f"{kind},{limit},3",
             ]
-            env = where.env | virtual(machine, len(kinds))
+            env = where.env | machine.virtual(len(kinds))
             running.append(subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True))
         return [json.loads(process.communicate(timeout=120)[0])["share"] for process in running]
 

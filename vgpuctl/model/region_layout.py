@@ -92,6 +92,8 @@ CARD_FILE_MAJOR: Final = 1
 CARD_FILE_BYTES: Final = 4096
 #: containers that can take turns on one card; more hold their own limits only
 CARD_TENANTS: Final = 24
+#: tenant.light: its launch waits in the driver for the card, without the turn
+CARD_LIGHT_LAUNCHED: Final = 2
 #: tenant.finish: a launch is under way of which nobody knows how long it takes
 CARD_FINISH_UNKNOWN: Final = 18446744073709551615
 
@@ -364,7 +366,8 @@ CARD_TENANT_PERCENT: Final = Field(56, "<I", 1, 4)
 CARD_TENANT_POLICY: Final = Field(60, "<I", 1, 4)
 #: card time of the last 100 ms, parts per million
 CARD_TENANT_BUSY: Final = Field(64, "<I", 1, 4)
-#: 1: it uses less than a quarter of its part, and need not wait for the end of another's turn
+#: 1: it uses less than a quarter of its part, and need not wait for the end of another's turn;
+#: card_light_launched
 CARD_TENANT_LIGHT: Final = Field(68, "<I", 1, 4)
 
 #: bytes of one record: the card file
