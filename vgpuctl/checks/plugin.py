@@ -48,7 +48,7 @@ def rollout(facts: Facts, options: Options) -> Iterator[Result]:
             Status.FAIL,
             "no DaemonSet of the vGPU device plugin",
             evidence=(Evidence("DaemonSets", f"none of {len(facts.daemonsets.need())} runs it"),),
-            remedy="install volcano-vgpu-device-plugin",
+            remedy="vgpuctl install",
         )
         return
     for item in sets:

@@ -70,6 +70,10 @@ class Rollout(Item, frozen=True, kw_only=True):
     current: bool = True
     troubles: list[Trouble] = []
 
+    @property
+    def done(self) -> bool:
+        return self.current and self.desired == self.updated == self.ready
+
 
 class Placed(Item, frozen=True, kw_only=True):
     """Nodes on which the same library lies. sha256: None when it is not known, for that reason. wanted: it is one that
@@ -218,7 +222,9 @@ def faults(
     if nodes and all(item.updated == item.desired for item in rollouts):
         yield f"another library than the DaemonSet places lies on {nodes} node{'' if nodes == 1 else 's'}"
     if drift:
-        yield f"{len(drift)} object{'' if len(drift) == 1 else 's'} drifted: vgpuctl upgrade brings them back"
+        force = " --force-conflicts" if any(item.differences for item in drift) else ""
+        what = "1 object has drifted" if len(drift) == 1 else f"{len(drift)} objects have drifted"
+        yield f"{what}: vgpuctl upgrade{force} brings back what was installed"
 
 
 def _pods(number: int) -> str:

@@ -47,7 +47,7 @@ class Recorder:
             who=self.who(),
             what=_text(str(change.target)),
             how=change.how.value,
-            change=_text(story(change.lines)),
+            change=_text(story(change.lines) or _deed(change)),
             undo=_text(change.undo),
         )
         self._lines[key] = msgspec.json.encode(line).decode()
@@ -108,7 +108,7 @@ class Recorder:
             },
             "type": "Normal",
             "reason": "Deleted" if change.how is How.DELETE else "Changed",
-            "message": f"{line.who} by vgpuctl: {line.change or change.how.value}"[:1000],
+            "message": f"{line.who} by vgpuctl: {line.change}"[:1000],
             "source": {"component": "vgpuctl"},
             "firstTimestamp": line.time,
             "lastTimestamp": line.time,
@@ -123,6 +123,13 @@ class Recorder:
         if not self._warned:
             self._warned = True
             self.warn(f"the change is made, but could not be recorded: {'; '.join(problem.lines())}")
+
+
+def _deed(change: Change) -> str:
+    """What was done, where no value tells it."""
+    if change.how is How.DELETE:
+        return "deleted"
+    return "created" if change.before is None and change.how is not How.COMMAND else "changed"
 
 
 def _text(text: str) -> str:

@@ -140,11 +140,13 @@ def test_what_apply_records_is_read_back() -> None:
     changes = [
         Change(quota, How.APPLY, {"metadata": {}, "spec": {"hard": {}}}, lines=(Line("n", "20", "50"),), undo="set 20"),
         Change(file, How.DELETE, None, before={}),
+        Change(Target("Queue", "lab"), How.APPLY, {"metadata": {}}),
     ]
     apply(cluster, [Group(changes)], Conduct(say=lambda text: None, yes=True, now=lambda: CLOCK))
     found = past(cluster, Wanted())
-    assert found.kept == 2
-    first, second = found.entries
+    assert found.kept == 3
+    first, second, third = found.entries
+    assert third.change == "created"
     assert (first.at, first.who, first.object, first.change, first.undo, first.how) == (
         CLOCK,
         "ana",
@@ -153,7 +155,7 @@ def test_what_apply_records_is_read_back() -> None:
         "set 20",
         "server-side apply",
     )
-    assert second.object == "Host /opt/?.so"
+    assert (second.object, second.change) == ("Host /opt/?.so", "deleted")
 
 
 def test_nothing_recorded_is_no_failure() -> None:

@@ -173,7 +173,7 @@ CASES: dict[str, tuple[Change, Exit, tuple[str, ...]]] = {
     "an object is gone": (
         without("ClusterRole", "volcano-device-plugin"),
         Exit.FINDINGS,
-        ("ClusterRole volcano-device-plugin is missing", "1 object drifted"),
+        ("ClusterRole volcano-device-plugin is missing", "1 object has drifted: vgpuctl upgrade brings"),
     ),
     "the DaemonSet is gone": (
         without("DaemonSet", "volcano-device-plugin"),
@@ -188,7 +188,7 @@ CASES: dict[str, tuple[Change, Exit, tuple[str, ...]]] = {
     "a pod on its way": (
         each(counts(numberReady=5), waiting("t4-1", why="ContainerCreating")),
         Exit.FINE,
-        ("… t4-1: Pending, not ready", "library unknown, not placed yet (ContainerCreating): t4-1"),
+        ("… t4-1: Pending, not ready", "the rollout is under way", "library unknown, not placed yet (ContainerCreating): t4-1"),
     ),
     "a pod that takes too long": (
         each(counts(numberReady=5), waiting("t4-1", why="ContainerCreating", since=LONG_AGO)),

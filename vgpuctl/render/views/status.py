@@ -101,8 +101,7 @@ def _rollout(item: Rollout, wide: bool) -> Iterator[_Line]:
     owner = f", of {item.owner}" if item.owner else ""
     counts = f"{item.desired} desired, {item.updated} updated, {item.ready} ready, {item.unavailable} unavailable"
     late = "" if item.current else "; its controller has not seen the newest specification yet"
-    fine = item.desired == item.updated == item.ready and item.current
-    style = "good" if fine else "bad" if any(trouble.stuck for trouble in item.troubles) else "warn"
+    style = "good" if item.done else "bad" if any(trouble.stuck for trouble in item.troubles) else "warn"
     yield _Line("rollout", f"{counts} (DaemonSet {item.namespace}/{item.name}{owner}){late}", style)
     for trouble in item.troubles:
         where = f"{_nodes(trouble.nodes, wide)}: " if trouble.nodes else ""
@@ -134,6 +133,8 @@ def _size(output: Status) -> str:
     size = output.pool
     if size is None:
         return _UNKNOWN
+    if not size.nodes:
+        return "no card"
     bad = f"; {size.unhealthy} unhealthy" if size.unhealthy else ""
     return f"{size.cards} cards with {size.vgpus} vGPUs on {size.nodes} nodes{bad}"
 
@@ -168,7 +169,8 @@ def _verdict(output: Status) -> Iterator[_Line]:
     for line in output.findings:
         yield _Line("wrong", line, "bad")
     if not output.findings and not output.unread and output.drift is not None:
-        yield _Line("", "all is as it should be", "good")
+        done = all(item.done for item in output.rollouts)
+        yield _Line("", "all is as it should be" if done else "nothing is wrong; the rollout is under way", "good")
 
 
 def _rows(output: Status) -> list[Drift]:
