@@ -144,6 +144,31 @@ def live(bench: Bench, us: float) -> Row:
         return row
 
 
+def sharing(bench: Bench, count: int, seconds: float) -> Row:
+    """Jobs that are each busy a quarter of the time: one after another, then at once in a vGPU each, policy default."""
+    loads = [Load("job:25:75", 1000, NO_LIMIT // count, f"container{i}") for i in range(count)]
+    with tenants(bench, loads, "default") as jobs:
+        period = jobs[0].alone().period
+        alone = []
+        for job in jobs:
+            job.begin(seconds, limit=NO_LIMIT)
+            alone.append(job.finish())
+        at = time.monotonic() + 0.3
+        for job in jobs:
+            job.begin(seconds, at)
+        together = [job.finish() for job in jobs]
+    row: Row = {}
+    for name, runs in (("one_after_another", alone), ("together", together)):
+        makespan = max(run["ended_s"] for run in runs) - min(run["began_s"] for run in runs)
+        busy = sum(run["kernels"] for run in runs) * period / makespan
+        row[name] = {
+            "makespan_s": round(makespan, 3),
+            "utilisation": round(busy, 4),
+            "jobs_s": [run["span_s"] for run in runs],
+        }
+    return row
+
+
 def interval(values: list[float], digits: int = 2) -> list[float]:
     """The median and its 95 % interval by bootstrap."""
     draw = random.Random(1)

@@ -83,6 +83,7 @@ def plan() -> dict[str, Cell]:
     add("cost/no-limit", cells.cost, NO_LIMIT, LAUNCHES)
     add("cost/limit", cells.cost, 90, LAUNCHES[:1], cpu=True)
     add("cost/two-containers", cells.cost, 90, LAUNCHES[:1], cpu=True, second=True)
+    add("sharing/4", cells.sharing, 4, 5)
     add("memory-too/dense/20/10", cells.memory_too, 20, 10)
     for us in KERNELS:
         for limit in (20, 80, 50, 5, 95, 10):

@@ -178,6 +178,14 @@ def torch_steps(cell: str, row: Row, rows: dict[str, Row]) -> Iterator[Figure]:
         yield Figure(f"{name} at {row['limit']}", ratio, f"{ratio:.2f}", ratio <= 3)
 
 
+def makespan(cell: str, row: Row, rows: dict[str, Row]) -> Iterator[Figure]:
+    one, together = row["one_after_another"], row["together"]
+    spans = f"{one['makespan_s']:.1f} s → {together['makespan_s']:.1f} s"
+    used = f"card in use {one['utilisation'] * 100:.0f} → {together['utilisation'] * 100:.0f} %"
+    ratio = together["makespan_s"] / one["makespan_s"]
+    yield Figure("jobs", ratio, f"{spans}, {used}", ratio < 1)
+
+
 def filled(cell: str, row: Row, rows: dict[str, Row]) -> Iterator[Figure]:
     off = row["share"] - row["limit"]
     missing = row["memory_mib"] - row["filled_mib"]
@@ -214,6 +222,7 @@ PROMISES = (
         ("light/",),
         latency,
     ),
+    Promise("sharing", "4 jobs busy a quarter of the time, one by one → in 4 vGPUs", "sooner", ("sharing/",), makespan),
     Promise("unhindered", "bound by the host, under its limit: slowed by", "< 3 %", ("unhindered/",), slowed),
     Promise("no-limit", "no limit: a launch", "≤ +1 %", ("cost/no-limit",), added_percent),
     Promise("cpu", "CPU that the limiter adds to a launch", "≤ 0.3 µs", ("cost/limit",), added_ns(300)),

@@ -37,6 +37,11 @@ def settled(*times: float) -> Row:
     return {f"to_{limit}": {"settled_ms": ms} for limit, ms in zip((20, 80), times, strict=True)}
 
 
+def jobs(*makespans: float) -> Row:
+    names = ("one_after_another", "together")
+    return {name: {"makespan_s": s, "utilisation": 4 / s} for name, s in zip(names, makespans, strict=True)}
+
+
 def added(percent: list[float]) -> Row:
     return {"percent": percent, "percent_of_sums": percent, "difference_ns": [value * 100 for value in percent]}
 
@@ -79,6 +84,8 @@ CASES: list[tuple[str, str, Row, bool]] = [
     ("light", "light/3x20", {"p99_ms": 0.99}, True),
     ("light", "light/1x20", {"p99_ms": 1.01}, False),
     ("light", "light/1x20000", {"p99_ms": 3.4}, True),
+    ("sharing", "sharing/4", jobs(16, 4.6), True),
+    ("sharing", "sharing/4", jobs(16, 16.5), False),
     ("unhindered", "unhindered/host:20/5/50", {"slowed_percent": [2.9, 2.5, 3.3]}, True),
     ("unhindered", "unhindered/sync/100/95", {"slowed_percent": [3.1, 2.8, 3.3]}, False),
     ("no-limit", "cost/no-limit", {name: added([0.5, 0.3, 0.9]) for name in core.LAUNCHES}, True),
