@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -12,7 +12,7 @@ from tests.unit.quota.memory import MemoryCluster
 from vgpuctl.model.change import Change, How, Line, Target
 from vgpuctl.model.changes import Action
 from vgpuctl.model.problem import Exit, Problem
-from vgpuctl.tasks.apply import Conduct, Group, Wait, apply
+from vgpuctl.tasks.apply import Conduct, Group, Reversible, Wait, apply, takes_away
 from vgpuctl.tasks.history import KEPT, PLACE
 
 QUOTA = Target("ResourceQuota", "vgpu", "team")
@@ -169,6 +169,11 @@ class TestWait:
         assert said.count("waiting: it is so") == 1
         assert len(cluster.sent) == 1
 
+    def test_what_is_in_the_way_is_told(self, conduct: Any) -> None:
+        wait = Wait("the plugin runs", lambda: False, lambda: "gpu-1: no image", timeout=3)
+        (problem,) = apply(MemoryCluster(), [Group([wait])], conduct(timeout=1000)).problems
+        assert problem.lines()[:2] == ["not within 3 s: the plugin runs", "gpu-1: no image"]
+
     def test_it_runs_out_with_its_own_code(self, conduct: Any) -> None:
         cluster = MemoryCluster()
         outcome = apply(
@@ -187,6 +192,157 @@ class TestWait:
             apply(cluster, [Group([ours(), Wait("it is so", interrupt)])], conduct())
         assert [line["what"] for line in history(cluster)] == ["ResourceQuota team/vgpu"]
         assert "run the command again to finish" in said[-1]
+
+
+OURS = {"app.kubernetes.io/managed-by": "vgpuctl"}
+
+
+def taking_back(change: Change) -> Reversible:
+    return Reversible(change, lambda: [Change(change.target, How.DELETE, None, change.after)])
+
+
+class TestTakingBack:
+    def test_what_was_done_of_a_group_goes_the_last_first(self, conduct: Any, said: list[str]) -> None:
+        cluster = MemoryCluster()
+        cluster.fail[str(QUOTA)] = Problem("refused", exit_code=Exit.FINDINGS)
+        steps = [taking_back(ours("a")), taking_back(ours("b")), ours(), ours("c")]
+        outcome = apply(cluster, [Group(steps)], conduct())
+        assert cluster.objects_.keys() == {("ConfigMap", "kube-system", "vgpuctl-history")}
+        deleted = [change.target.name for change, _ in cluster.sent if change.how is How.DELETE]
+        assert deleted == ["b", "a"]
+        assert [row.action for row in outcome.changes.changes] == [
+            Action.TAKEN_BACK,
+            Action.TAKEN_BACK,
+            Action.FAILED,
+            Action.UNDONE,
+        ]
+        assert "refused: taking back what was changed" in said
+
+    def test_it_is_recorded(self, conduct: Any) -> None:
+        cluster = MemoryCluster()
+        cluster.fail[str(QUOTA)] = Problem("refused", exit_code=Exit.FINDINGS)
+        apply(cluster, [Group([taking_back(ours("a")), ours()])], conduct())
+        assert [(line["what"], line["how"]) for line in history(cluster)] == [
+            ("ResourceQuota team/a", "server-side apply"),
+            ("ResourceQuota team/a", "delete"),
+        ]
+
+    def test_what_cannot_be_taken_back_is_told(self, conduct: Any, said: list[str]) -> None:
+        def back() -> list[Any]:
+            raise Problem("gone wrong", exit_code=Exit.UNKNOWN)
+
+        cluster = MemoryCluster()
+        cluster.fail[str(QUOTA)] = Problem("refused", exit_code=Exit.FINDINGS)
+        outcome = apply(cluster, [Group([taking_back(ours("a")), Reversible(ours("b"), back), ours()])], conduct())
+        assert [problem.what for problem in outcome.problems] == ["refused", "gone wrong"]
+        assert [row.action for row in outcome.changes.changes][:2] == [Action.TAKEN_BACK, Action.CREATED]
+        assert "ResourceQuota team/b: going back failed too: gone wrong" in said
+
+    def test_an_earlier_group_stays(self, conduct: Any) -> None:
+        cluster = MemoryCluster()
+        cluster.fail[str(QUOTA)] = Problem("refused", exit_code=Exit.FINDINGS)
+        apply(cluster, [Group([taking_back(ours("a"))]), Group([ours()])], conduct())
+        assert cluster.get(Target("ResourceQuota", "a", "team"))
+
+    @pytest.mark.parametrize(("needed", "last"), [(True, Action.UNDONE), (False, Action.CREATED)])
+    def test_without_a_needed_group_the_others_are_not_tried(self, conduct: Any, needed: bool, last: Action) -> None:
+        cluster = MemoryCluster()
+        cluster.fail[str(QUOTA)] = Problem("refused", exit_code=Exit.FINDINGS)
+        outcome = apply(cluster, [Group([ours()], needed=needed), Group([ours("a")])], conduct())
+        assert [row.action for row in outcome.changes.changes] == [Action.FAILED, last]
+
+
+class Flaky(MemoryCluster):
+    """An API server that is away for a while. lost: the answers that do not arrive, of writes that are made all the
+    same; away: requests that do not reach it."""
+
+    def __init__(self, *objects: dict[str, Any], lost: int = 0, away: int = 0) -> None:
+        super().__init__(*objects)
+        self.lost, self.away = lost, away
+
+    def write(self, change: Change, *, dry_run: bool = False, force: bool = False) -> dict[str, Any]:
+        unreachable = Problem("cannot reach the API server")
+        unreachable.passing = True
+        if self.away:
+            self.away -= 1
+            raise unreachable
+        after = super().write(change, dry_run=dry_run, force=force)
+        if self.lost:
+            self.lost -= 1
+            raise unreachable
+        return after
+
+
+class TestAnApiServerThatGoesAway:
+    FOUND: ClassVar = {"kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n"}, "data": {"k": "old"}}
+    TARGET: ClassVar = Target("ConfigMap", "c", "n")
+
+    @pytest.mark.parametrize("trouble", [{"lost": 1}, {"away": 3}])
+    @pytest.mark.parametrize(
+        "change",
+        [
+            ours(),
+            gone(),
+            Change(TARGET, How.CREATE, {"metadata": {"name": "c", "namespace": "n"}, "data": {"k": "new"}}),
+        ],
+        ids=lambda change: change.how.name,
+    )
+    def test_it_is_waited_for_and_each_change_may_come_twice(
+        self, conduct: Any, said: list[str], change: Change, trouble: dict[str, int]
+    ) -> None:
+        outcome = apply(Flaky(**trouble), [Group([change])], conduct(yes=True, timeout=20))
+        assert outcome.exit_code is Exit.FINE
+        assert said.count("cannot reach the API server: trying again for 20 s") == 1
+
+    @pytest.mark.parametrize("trouble", [{"lost": 1}, {"away": 3}])
+    def test_a_patch_that_tests_what_was_read_too(self, conduct: Any, trouble: dict[str, int]) -> None:
+        cluster = Flaky(self.FOUND, **trouble)
+        operations = [
+            {"op": "test", "path": "/data/k", "value": "old"},
+            {"op": "replace", "path": "/data/k", "value": "new"},
+        ]
+        change = Change(self.TARGET, How.PATCH, operations, self.FOUND)
+        assert apply(cluster, [Group([change])], conduct(yes=True, timeout=20)).exit_code is Exit.FINE
+        assert cluster.get(self.TARGET)["data"] == {"k": "new"}  # type: ignore[index]
+
+    def test_what_somebody_else_wrote_meanwhile_is_not_taken_for_ours(self, conduct: Any) -> None:
+        made = {"metadata": {"name": "c", "namespace": "n"}, "data": {"k": "mine"}}
+        cluster = Flaky(self.FOUND, away=1)
+        outcome = apply(cluster, [Group([Change(self.TARGET, How.CREATE, made)])], conduct(timeout=20))
+        assert "was changed by someone else meanwhile" in outcome.problems[0].what
+
+    def test_one_that_stays_away_is_an_unknown_and_nothing_is_taken_back(self, conduct: Any) -> None:
+        cluster = Flaky(away=1000)
+        outcome = apply(cluster, [Group([ours("a"), taking_back(ours("b"))])], conduct(timeout=20))
+        assert outcome.exit_code is Exit.UNKNOWN
+        assert cluster.sent == []
+
+
+class TestRoutine:
+    """Changes of no meaning by themselves: done, and otherwise silent."""
+
+    def test_they_are_told_as_one(self, conduct: Any, said: list[str]) -> None:
+        pods = [Change(Target("Pod", f"p-{n}", "n"), How.DELETE, None, {}, routine=True) for n in range(9)]
+        cluster = MemoryCluster()
+        outcome = apply(cluster, [Group(pods, about="9 pods start anew")], conduct())
+        assert len(cluster.sent) == 9
+        assert said == ["9 pods start anew"]
+        assert outcome.changes.changes == []
+        assert history(cluster) == []
+
+    def test_one_that_fails_is_told(self, conduct: Any) -> None:
+        cluster = MemoryCluster()
+        cluster.fail["Pod n/p"] = Problem("refused", exit_code=Exit.FINDINGS)
+        pod = Change(Target("Pod", "p", "n"), How.DELETE, None, {}, routine=True)
+        outcome = apply(cluster, [Group([pod])], conduct())
+        assert [row.action for row in outcome.changes.changes] == [Action.FAILED]
+
+
+@pytest.mark.parametrize("how", [How.PATCH, How.MERGE])
+def test_a_patch_of_our_own_object_needs_no_question(conduct: Any, how: How) -> None:
+    item = {"metadata": {"labels": OURS}}
+    assert not takes_away(Change(QUOTA, how, [], item))
+    assert takes_away(Change(QUOTA, how, [], {"metadata": {"labels": {}}}))
 
 
 class TestHistory:

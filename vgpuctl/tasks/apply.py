@@ -242,7 +242,7 @@ class _Work:
             except Problem as second:
                 if second.lines() != problem.lines():
                     self.outcome.problems.append(second)
-                self.conduct.say(f"{step.change.target} could not be taken back: {'; '.join(second.lines())}")
+                self.conduct.say(f"{step.change.target}: going back failed too: {'; '.join(second.lines())}")
                 continue
             if row is not None:
                 rows[row] = msgspec.structs.replace(rows[row], action=Action.TAKEN_BACK)
@@ -301,7 +301,7 @@ class _Work:
             if self.conduct.now() >= deadline:
                 why = self._patiently(lambda _: step.why())
                 raise Problem(
-                    f"{step.what} did not come true within {seconds:g} s",
+                    f"not within {seconds:g} s: {step.what}",
                     why or "what was changed stays",
                     "run the command again, or wait longer with --timeout",
                     Exit.TIMEOUT,

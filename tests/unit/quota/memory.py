@@ -28,6 +28,12 @@ _TYPES = {
 }
 
 
+def refused(status: int, what: str) -> Problem:
+    problem = Problem(what, exit_code=Exit.FINDINGS)
+    problem.status = status
+    return problem
+
+
 class MemoryCluster:
     """objects: by (kind, namespace, name). fail: a text that makes a write of that target fail. denied: parts that
     cannot be read. counts: quotas get their status. sent: the changes that came, dry runs included."""
@@ -83,6 +89,8 @@ class MemoryCluster:
         if change.how is How.DELETE:
             self.objects_.pop(key, None)
             return {}
+        if change.how is How.CREATE and key in self.objects_:
+            raise refused(409, "it exists")
         if change.how is How.PATCH:
             return self._patch(key, change)
         item = {"kind": change.target.kind, **copy.deepcopy(change.after)}
@@ -99,12 +107,10 @@ class MemoryCluster:
             for step in parents:
                 place = place[step]
             if operation["op"] == "test" and place.get(last) != operation["value"]:
-                problem = Problem("the test failed", exit_code=Exit.FINDINGS)
-                problem.status = 422  # type: ignore[attr-defined]
-                raise problem
+                raise refused(422, "the test failed")
             if operation["op"] == "remove":
                 del place[last]
-            if operation["op"] == "add":
+            if operation["op"] in ("add", "replace"):
                 place[last] = operation["value"]
         self.objects_[key] = item
         return item

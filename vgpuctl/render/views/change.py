@@ -29,7 +29,7 @@ def _rows(output: Changes) -> Sequence[Changed]:
 def _footer(output: Changes) -> Iterator[str]:
     for row in output.changes:
         told = row.error or story(row.values)
-        if told and row.action is not Action.UNDONE:
+        if told and row.action not in (Action.UNDONE, Action.TAKEN_BACK):
             yield f"{_place(row)}: {told}"
     yield from output.notes
     made = [row for row in output.changes if row.action in (Action.CREATED, Action.CONFIGURED, Action.DELETED)]

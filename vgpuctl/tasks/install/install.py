@@ -14,6 +14,7 @@ from vgpuctl.model.changes import Changes
 from vgpuctl.model.config.kind import DEVICE
 from vgpuctl.model.facts import Facts
 from vgpuctl.model.install import libraries
+from vgpuctl.model.install.compare import shown
 from vgpuctl.model.install.manifests import PLUGIN, manifests, target
 from vgpuctl.model.install.manifests import kept as is_kept
 from vgpuctl.model.install.options import Options
@@ -150,11 +151,9 @@ def changed(before: Options, after: Options) -> str:
     """Which options differ, as old → new."""
     old: Mapping[str, object] = msgspec.to_builtins(before)
     new: Mapping[str, object] = msgspec.to_builtins(after)
-    return ", ".join(f"{name} {_said(old[name])} → {_said(new[name])}" for name in new if old[name] != new[name])
-
-
-def _said(value: object) -> str:
-    return str(value) if value else "none"
+    return ", ".join(
+        f"{name} {shown(old[name] or 'none')} → {shown(new[name] or 'none')}" for name in new if old[name] != new[name]
+    )
 
 
 def installed_objects(options: Options, facts: Facts) -> tuple[list[Object], list[str]]:

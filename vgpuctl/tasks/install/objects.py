@@ -147,8 +147,8 @@ def _deletion(item: Object) -> Change:
 
 
 def gone(cluster: Live, item: Object) -> list[Wait]:
-    """Until an object that was deleted is not there any more, nor a DaemonSet's pods: two plugins on one node would take
-    each other's socket."""
+    """Until an object that was deleted is there no more, nor a DaemonSet's pods, since two plugins on one node would
+    take each other's socket."""
     one = target(item)
     waits = [Wait(f"{one} is gone", lambda: cluster.get(one) is None)]
     if item["kind"] == "DaemonSet":

@@ -15,6 +15,7 @@ from vgpuctl.tasks.install.live import Live, Object
 
 _LOOK = 2.0
 """Seconds between two looks at all pods."""
+_AGAIN = "(combined from similar events): "
 _PATIENCE = 10.0
 """Seconds for which a pod may be without hope, before a stage of an upgrade is given up."""
 
@@ -93,8 +94,9 @@ def _reasons(cluster: Live, where: Target, *, late: bool = False) -> list[Reason
     made (Pod Security, quota, webhooks)."""
     pods = pods_of(cluster, where.namespace, where.name)
     found = [one for pod in pods if (one := reason(pod))]
-    refused = _warnings(cluster, where)
-    found += [Reason("", line, hopeless=True) for line in refused if line.startswith("FailedCreate")][:1]
+    if len(pods) < _status(cluster, where)[0].get("desiredNumberScheduled", 0):
+        refused = [line for line in _warnings(cluster, where) if line.startswith("FailedCreate")]
+        found += [Reason("", line, hopeless=True) for line in refused[:1]]
     silent = [pod for pod in pods if late and not is_ready(pod) and reason(pod) is None]
     down = _down(cluster) if silent else ()
     for pod in silent:
@@ -117,7 +119,9 @@ def _down(cluster: Live) -> set[str]:
 
 def _warnings(cluster: Live, where: Target) -> list[str]:
     query = {"fieldSelector": f"involvedObject.name={where.name},involvedObject.kind={where.kind},type=Warning"}
-    return list(events(cluster.objects("Event", namespace=where.namespace, query=query)))
+    return [
+        line.replace(_AGAIN, "") for line in events(cluster.objects("Event", namespace=where.namespace, query=query))
+    ]
 
 
 @dataclass

@@ -109,7 +109,7 @@ def upgrade(cluster: Live, kept: record.Kept, wish: Wish, conduct: Conduct) -> O
     begun = msgspec.structs.replace(
         aim.release, phase="upgrading", former=release.former if wish.back else former, holder=mine
     )
-    steps = _held(plan.steps, nodes, aim, running, former) if nodes.now and former else plan.steps
+    steps = _held(plan.steps, nodes, aim, running, former, wish.back) if nodes.now and former else plan.steps
     groups = [Group([record.take(kept, begun), *steps], plan.unchanged, _about(nodes, batches), needed=True)]
     if former:
         for number, batch in enumerate(batches, 1):
@@ -221,7 +221,9 @@ def _size(max_unavailable: str, count: int) -> int:
     return int(max_unavailable)
 
 
-def _held(steps: Sequence[Step], nodes: _Nodes, aim: _Aim, running: Object | None, former: Former) -> list[Step]:
+def _held(
+    steps: Sequence[Step], nodes: _Nodes, aim: _Aim, running: Object | None, former: Former, back: bool
+) -> list[Step]:
     """The same steps, but no pod is made anew by the change of the DaemonSet."""
     here = rollout.daemonset(aim.plugin["metadata"]["namespace"])
     rest = [step for step in steps if (change := change_of(step)) is None or change.target != here]
@@ -230,7 +232,7 @@ def _held(steps: Sequence[Step], nodes: _Nodes, aim: _Aim, running: Object | Non
     after = before + len(nodes.now)
     lines = [Line("nodes up to date", f"{before} of {nodes.count}", f"{after} of {nodes.count}")]
     lines += [line for line in told if not line.path.startswith("spec.updateStrategy") and TEMPLATE not in line.path]
-    undo = "vgpuctl upgrade --rollback"
+    undo = "" if back else "vgpuctl upgrade --rollback"
     held = Change(here, How.APPLY, _on_delete(aim.plugin), running, tuple(lines), undo=undo)
     return [*rest, Reversible(held, lambda: [Change(here, How.APPLY, former.plugin, aim.plugin)])]
 
