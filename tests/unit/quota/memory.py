@@ -66,7 +66,8 @@ class MemoryCluster:
         return known(tuple(msgspec.convert(item, type_) for item in self.objects(kind)), "memory")
 
     def objects(self, kind: str, *, namespace: str = "", query: dict[str, str] | None = None) -> list[dict[str, Any]]:
-        return [item for (found, _, _), item in self.objects_.items() if found == kind]
+        wanted = (query or {}).get("fieldSelector", "").removeprefix("metadata.name=")
+        return [item for (found, _, name), item in self.objects_.items() if found == kind and wanted in ("", name)]
 
     def get(self, target: Target) -> dict[str, Any] | None:
         return self.objects_.get((target.kind, target.namespace, target.name))
