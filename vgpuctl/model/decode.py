@@ -20,7 +20,7 @@ def decode_item(raw: bytes | msgspec.Raw, kind: type[T]) -> tuple[T, str]:
     try:
         return msgspec.json.decode(raw, type=kind), ""
     except msgspec.ValidationError:
-        value = _without_nulls(msgspec.json.decode(raw))
+        value = without_nulls(msgspec.json.decode(raw))
     try:
         return msgspec.convert(value, kind, strict=False), ""
     except msgspec.ValidationError as error:
@@ -46,9 +46,10 @@ def decode_items(raws: list[msgspec.Raw], kind: type[T]) -> tuple[list[T], str]:
     return items, f"{len(notes)} could not be decoded, such as {notes[0]}" if notes else ""
 
 
-def _without_nulls(value: Any) -> Any:
+def without_nulls(value: Any) -> Any:
+    """JSON data in which a null is as absent as Kubernetes' own decoder takes it."""
     if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
-        return [_without_nulls(item) for item in value if item is not None]
+        return [without_nulls(item) for item in value if item is not None]
     return value

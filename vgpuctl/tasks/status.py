@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -12,12 +13,14 @@ import msgspec
 import vgpuctl
 from vgpuctl.model import kube, pool
 from vgpuctl.model.change import Target
+from vgpuctl.model.decode import without_nulls
 from vgpuctl.model.facts import Facts, Part
 from vgpuctl.model.install import libraries as library
 from vgpuctl.model.install.drift import Drift, drift
 from vgpuctl.model.install.manifests import PLUGIN, manifests, target, wanted_hashes
 from vgpuctl.model.install.options import Options
-from vgpuctl.model.install.reasons import events
+from vgpuctl.model.install.reasons import events, reason
+from vgpuctl.model.pool import runs_plugin
 from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.model.status import (
     Installed,
@@ -40,6 +43,8 @@ T = TypeVar("T")
 _PARTS = (Part.VERSION, Part.NODES, Part.DEPLOYMENTS)
 _AT_ONCE = 8
 _NONE: list[Object] = []
+_ODD = (AttributeError, KeyError, TypeError, ValueError, msgspec.ValidationError)
+"""What an object that is not as the API gives it (one of a bundle) makes its readers raise."""
 
 
 @dataclass
@@ -57,7 +62,19 @@ class _Look:
         except Problem as problem:
             line = "; ".join(problem.lines())
             (self.wrong if problem.exit_code is Exit.FINDINGS else self.unread).append(f"{what}: {line}")
-            return default
+        except _ODD:
+            self.unread.append(f"{what}: not as the API gives it")
+        return default
+
+
+@dataclass(frozen=True)
+class _Plugin:
+    """A DaemonSet of the plugin: its image, its pods, and the libraries that it places by architecture."""
+
+    image: str | None
+    pods: list[Pod]
+    hashes: dict[str, str]
+    rollout: Rollout
 
 
 def look(source: Objects) -> Status:
@@ -66,23 +83,20 @@ def look(source: Objects) -> Status:
     with ThreadPoolExecutor(1) as aside:
         loading = aside.submit(load, (source,), _PARTS)
         kept = see.ask("the record of the installation", lambda: record.read(source), None)
-        sets = see.ask("DaemonSets", lambda: _plugins(source.objects("DaemonSet")), _NONE)
-        hashes = {arch: digest for item in sets for arch, digest in wanted_hashes(item).items()}
-        pods = {id(item): _pods(see, item) for item in sets}
-        rollouts = [_rollout(see, item, pods[id(item)]) for item in sets]
-        found, why = _drift(see, kept, sets) if kept else (None, "vgpuctl has installed nothing here")
+        plugins = _plugins(see)
+        found, why = _drift(see, kept, plugins) if kept else (None, "vgpuctl has installed nothing here")
         facts = loading.result()
     see.unread += [f"{part.value}: {facts.part(part).reason}" for part in _PARTS if not facts.part(part).known]
-    release = kept.release if kept else None
+    hashes = {name: digest for plugin in plugins for name, digest in plugin.hashes.items()}
     installed = _installed(kept, source.now()) if kept else None
-    lying = libraries_on([pod for items in pods.values() for pod in items], hashes)
-    options = release.options if release else Options()
+    rollouts = [plugin.rollout for plugin in plugins]
+    lying = libraries_on([pod for plugin in plugins for pod in plugin.pods], hashes)
     return Status(
         source=source.name,
         at=source.now(),
-        versions=_versions(facts, sets, release.version if release else None),
+        versions=_versions(facts, plugins, kept),
         installed=installed,
-        libraries=_libraries(hashes, options) if kept else [],
+        libraries=_libraries(hashes, kept.release.options) if kept else [],
         rollouts=rollouts,
         placed=lying,
         pool=size(pool.gpu_nodes(facts)) if facts.nodes.known else None,
@@ -101,10 +115,26 @@ def verdict(status: Status) -> Exit:
     return Exit.UNKNOWN if status.unread or unjudged else Exit.FINE
 
 
-def _plugins(found: Iterable[Object]) -> list[Object]:
-    """The DaemonSets of the plugin; ours first."""
-    plugins = [item for item in found if (decoded := _decoded(item, kube.Workload)) and pool.runs_plugin(decoded)]
-    return sorted(plugins, key=lambda item: (item["metadata"]["name"] != PLUGIN, item["metadata"]["name"]))
+def _plugins(see: _Look) -> list[_Plugin]:
+    """The plugin's DaemonSets, the one of our name first."""
+    found = see.ask("DaemonSets", lambda: see.source.objects("DaemonSet"), _NONE)
+    ours = [
+        item for item in map(without_nulls, found) if (known := _decoded(item, kube.Workload)) and runs_plugin(known)
+    ]
+    ours.sort(key=lambda item: (item["metadata"].get("name") != PLUGIN, str(item["metadata"].get("name"))))
+    looked = [see.ask(f"DaemonSet {_name(item)}", partial(_plugin, see, item), None) for item in ours]
+    return [plugin for plugin in looked if plugin]
+
+
+def _name(item: Object) -> str:
+    metadata = item["metadata"]
+    return f"{metadata.get('namespace')}/{metadata.get('name')}"
+
+
+def _plugin(see: _Look, daemonset: Object) -> _Plugin | None:
+    pods = _pods(see, daemonset)
+    made = rollout(daemonset, pods, _refused(see, daemonset, len(pods)), see.source.now())
+    return _Plugin(_image(daemonset), pods, wanted_hashes(daemonset), made)
 
 
 def _decoded(item: Object, kind: type[T]) -> T | None:
@@ -116,42 +146,50 @@ def _decoded(item: Object, kind: type[T]) -> T | None:
 
 
 def _pods(see: _Look, daemonset: Object) -> list[Pod]:
-    space, labels = daemonset["metadata"].get("namespace", ""), _labels(daemonset)
+    """The pods that a DaemonSet has made and that have not ended."""
+    metadata, spec = daemonset["metadata"], daemonset["spec"]
+    labels = (spec.get("selector") or {}).get("matchLabels") or spec["template"]["metadata"]["labels"]
     query = {"labelSelector": ",".join(f"{key}={value}" for key, value in labels.items())}
+    space = metadata.get("namespace", "")
     found = see.ask("pods of the plugin", lambda: see.source.objects("Pod", namespace=space, query=query), _NONE)
-    pods = [Pod(raw, item) for raw in found if (item := _decoded(raw, kube.Pod))]
-    if len(pods) < len(found):
-        see.unread.append(f"pods of the plugin: {len(found) - len(pods)} could not be decoded")
-    return [pod for pod in pods if pod.item.status.phase not in pool.ENDED]
+    pods = [
+        pod for raw in map(without_nulls, found) if (pod := see.ask("a pod of the plugin", partial(_pod, raw), None))
+    ]
+    uids = {metadata.get("uid"), None}
+    return [pod for pod in pods if _owner(pod.item) in uids and pod.item.status.phase not in pool.ENDED]
 
 
-def _labels(daemonset: Object) -> Mapping[str, str]:
-    spec = daemonset.get("spec") or {}
-    selector = spec.get("selector") or {}
-    template: Mapping[str, Any] = spec.get("template") or {}
-    return selector.get("matchLabels") or (template.get("metadata") or {}).get("labels") or {}
+def _pod(raw: Object) -> Pod | None:
+    """A pod that can be told about. Raises what an odd one makes the readers of it raise."""
+    reason(raw)
+    return Pod(raw, msgspec.convert(raw, kube.Pod, strict=False))
 
 
-def _rollout(see: _Look, daemonset: Object, pods: list[Pod]) -> Rollout:
-    refused: list[str] = []
-    if len(pods) < (daemonset.get("status") or {}).get("desiredNumberScheduled", 0):
-        metadata = daemonset["metadata"]
-        query = {"fieldSelector": f"involvedObject.kind=DaemonSet,involvedObject.name={metadata['name']},type=Warning"}
-        space = metadata.get("namespace", "")
-        found = see.ask("events", lambda: see.source.objects("Event", namespace=space, query=query), _NONE)
-        refused = list(events(found))[:1]
-    return rollout(daemonset, pods, refused, see.source.now())
+def _owner(pod: kube.Pod) -> str | None:
+    """The UID of its controller."""
+    return next((one.uid for one in pod.metadata.owner_references or () if one.controller), None)
 
 
-def _drift(see: _Look, kept: record.Kept, sets: list[Object]) -> tuple[list[Drift] | None, str]:
+def _refused(see: _Look, daemonset: Object, pods: int) -> list[str]:
+    """Why the controller could not make pods, where some are missing."""
+    if pods >= (daemonset.get("status") or {}).get("desiredNumberScheduled", 0):
+        return []
+    metadata = daemonset["metadata"]
+    query = {"fieldSelector": f"involvedObject.kind=DaemonSet,involvedObject.name={metadata['name']},type=Warning"}
+    space = metadata.get("namespace", "")
+    found = see.ask("events", lambda: see.source.objects("Event", namespace=space, query=query), _NONE)
+    return list(events(found))[:1]
+
+
+def _drift(see: _Look, kept: record.Kept, plugins: list[_Plugin]) -> tuple[list[Drift] | None, str]:
     """What has drifted, or why that is not judged."""
     release = kept.release
     if release.version != vgpuctl.__version__:
         return None, f"vgpuctl {release.version} knows what it installed, this is {vgpuctl.__version__}"
     if release.phase in ("upgrading", "uninstalling"):
         return None, f"it is {release.phase}"
-    mine = next((item for item in sets if item["metadata"].get("namespace") == release.options.namespace), None)
-    digests = (wanted_hashes(mine) if mine else {}) or _own(release.options)
+    mine = (one.hashes for one in plugins if one.rollout.namespace == release.options.namespace)
+    digests = next(mine, {}) or _own(release.options)
     if release.options.shim == "vgpuctl" and not digests:
         return None, "neither the cluster nor this program has the library that was installed"
     wanted = manifests(release.options, {}, digests=digests)
@@ -177,22 +215,22 @@ def _live(see: _Look, one: Target) -> Object | None:
     return see.ask(str(one), lambda: see.source.get(one), unread)
 
 
-def _versions(facts: Facts, sets: list[Object], release: str | None) -> Versions:
+def _versions(facts: Facts, plugins: list[_Plugin], kept: record.Kept | None) -> Versions:
     volcano = pool.volcano_version(facts)
     return Versions(
         kubernetes=facts.version.value,
         volcano=str(volcano) if volcano else None,
-        plugin=_image(sets[0]) if sets else None,
-        release=release,
+        plugin=plugins[0].image if plugins else None,
+        release=kept.release.version if kept else None,
         program=vgpuctl.__version__,
     )
 
 
 def _image(daemonset: Object) -> str | None:
-    """The plugin's image; its container stands first, or has its name."""
-    containers = kube.PodSpec() if (found := _decoded(daemonset, kube.Workload)) is None else found.spec.template.spec
-    named = [container for container in containers.containers if container.name == PLUGIN]
-    return next((container.image for container in (*named, *containers.containers)), None)
+    """The plugin's image; its container has its name, or stands first."""
+    containers = daemonset["spec"]["template"]["spec"]["containers"]
+    named = [container for container in containers if container["name"] == PLUGIN]
+    return next((container.get("image") for container in (*named, *containers)), None)
 
 
 def _installed(kept: record.Kept, now: float) -> Installed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +13,8 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import vgpuctl
 from tests.unit.install.test_drift import FIELDS
@@ -26,6 +29,7 @@ from vgpuctl.model.reading import Reading, missing
 from vgpuctl.model.status import Status
 from vgpuctl.render.forms import render
 from vgpuctl.render.terminal import Terminal
+from vgpuctl.sources.bundle import Bundle
 from vgpuctl.sources.demo import Demo, installed
 from vgpuctl.tasks.status import look, verdict
 
@@ -94,6 +98,11 @@ def pods(found: Objects, *nodes: str) -> list[dict[str, Any]]:
         for item in found["Pod"]
         if "device-plugin" in item["metadata"]["name"] and item["spec"]["nodeName"] in nodes
     ]
+
+
+def template(found: Objects) -> dict[str, Any]:
+    spec: dict[str, Any] = plugin(found)["spec"]["template"]["spec"]
+    return spec
 
 
 def monitor_env(found: Objects) -> None:
@@ -188,7 +197,7 @@ CASES: dict[str, tuple[Change, Exit, tuple[str, ...]]] = {
     "a pod on its way": (
         each(counts(numberReady=5), waiting("t4-1", why="ContainerCreating")),
         Exit.FINE,
-        ("… t4-1: Pending, not ready", "the rollout is under way", "library unknown, not placed yet (ContainerCreating): t4-1"),
+        ("… t4-1: Pending, not ready", "the rollout is under way", "unknown, not placed yet (ContainerCreating): t4-1"),
     ),
     "a pod that takes too long": (
         each(counts(numberReady=5), waiting("t4-1", why="ContainerCreating", since=LONG_AGO)),
@@ -261,7 +270,22 @@ CASES: dict[str, tuple[Change, Exit, tuple[str, ...]]] = {
     "an odd pod": (
         lambda found: [pod["status"].update(initContainerStatuses=7) for pod in pods(found, "t4-1")],
         Exit.UNKNOWN,
-        ("pods of the plugin: 1 could not be decoded",),
+        ("not known   a pod of the plugin: not as the API gives it", "5 nodes: library"),
+    ),
+    "nulls": (
+        lambda found: [pod["status"].update(message=None, initContainerStatuses=None) for pod in pods(found, "t4-1")],
+        Exit.FINE,
+        ("1 node: library unknown, not placed yet (its pod starts): t4-1",),
+    ),
+    "an odd DaemonSet": (
+        lambda found: plugin(found) and template(found).update(initContainers=[{"image": "x"}]),
+        Exit.FINDINGS,
+        ("DaemonSet kube-system/volcano-device-plugin: not as the API gives it",),
+    ),
+    "pods of another DaemonSet with the same label": (
+        lambda found: [pod["metadata"]["ownerReferences"][0].update(uid="other") for pod in pods(found, "t4-1")],
+        Exit.FINE,
+        ("5 nodes: library",),
     ),
 }  # fmt: skip
 
@@ -386,6 +410,37 @@ def test_a_bundle_shows_what_it_holds(tmp_path: Path) -> None:
     assert done.returncode == 1
     for words in ("bundle", "36 cards", "is /tmp/vgpu, wanted", "ClusterRole volcano-device-plugin: bundle"):
         assert words in drawn
+
+
+garbage = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda below: st.lists(below, max_size=2) | st.dictionaries(st.text(max_size=5), below, max_size=2),
+    max_leaves=5,
+)
+
+
+def bent(item: Any, value: Any, chance: random.Random) -> None:
+    """Puts the value in the place of any part of an object."""
+    while isinstance(item, dict) and item:
+        key = chance.choice(sorted(item))
+        if not isinstance(item[key], (dict, list)) or not item[key] or chance.random() < 0.3:
+            item[key] = value
+            return
+        item = item[key][0] if isinstance(item[key], list) else item[key]
+
+
+@settings(max_examples=100)
+@given(st.sampled_from(["DaemonSet", "Pod", "ConfigMap", "ClusterRole", "Node"]), garbage, st.randoms())
+def test_no_object_of_a_bundle_is_too_odd(kind: str, value: Any, chance: random.Random) -> None:
+    """The rest is told all the same."""
+    source, members = Cluster(), {}
+    for one in ("DaemonSet", "Pod", "ConfigMap", "ClusterRole", "Node", "Deployment", "Event"):
+        items = source.objects(one)
+        if one == kind:
+            bent(chance.choice(items), value, chance)
+        members[f"cluster/{one.lower()}s.json"] = json.dumps({"items": items}).encode()
+    drawn = render(look(Bundle("odd", members)), "wide", Terminal())
+    assert ("installed" in drawn and "rollout" in drawn) or kind in ("DaemonSet", "ConfigMap")
 
 
 @pytest.mark.parametrize("arguments", [("--local",), ("--root", "/x")])
