@@ -18,8 +18,8 @@ Contents = Mapping[str, Mapping[str, Any]]
 """Path of the API → the object, as far as it is compared."""
 
 _LEFT_OUT = ("events", "leases", "componentstatuses")
-_REVISION = "deployment.kubernetes.io/revision"
-"""Counts a Deployment's rollouts; written by its controller."""
+_COUNTS = ("deployment.kubernetes.io/revision", "deprecated.daemonset.template.generation")
+"""Annotations by which Kubernetes counts the templates that a workload had."""
 _HANDSHAKE = "volcano.sh/node-vgpu-handshake"
 
 
@@ -92,7 +92,8 @@ def _owner(item: Mapping[str, Any]) -> str:
 
 def _compared(item: Mapping[str, Any]) -> dict[str, Any]:
     metadata = {key: dict(item["metadata"].get(key, {})) for key in ("labels", "annotations")}
-    metadata["annotations"].pop(_REVISION, None)
+    for name in _COUNTS:
+        metadata["annotations"].pop(name, None)
     if _HANDSHAKE in metadata["annotations"]:
         metadata["annotations"][_HANDSHAKE] = metadata["annotations"][_HANDSHAKE].split(" ")[0]
     return {**{key: value for key, value in item.items() if key not in ("metadata", "status")}, "metadata": metadata}

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +30,20 @@ _GOES = {"type": "PodReadyToStartContainers", "status": "True"}
 Objects = Iterable[Mapping[str, Any]]
 
 
+@dataclass(frozen=True)
+class Trouble:
+    """reason: `ImagePullBackOff` and the like hold a pod; with `CrashLoopBackOff` its init containers run, and the
+    others crash. image: only pods whose image's name has this in it."""
+
+    reason: str = ""
+    message: str = ""
+    image: str = ""
+
+
 class Kubelet:
     """All nodes' kubelets.
 
-    root: holds a directory per node. troubles: node → (reason, message): `ImagePullBackOff` and the like hold every pod
-    that starts there; `CrashLoopBackOff` lets the init containers run, and the others crash.
+    root: holds a directory per node. troubles: by node, what befalls the pods that start there.
     """
 
     def __init__(self, client: Client, root: Path, nodes: Iterable[str]) -> None:
@@ -41,7 +51,7 @@ class Kubelet:
         self._root = root
         self._tried: dict[str, tuple[float, int]] = {}
         self._done: set[str] = set()
-        self.troubles: dict[str, tuple[str, str]] = {}
+        self.troubles: dict[str, Trouble] = {}
         self._nodes = tuple(nodes)
         self.clear()
 
@@ -75,8 +85,9 @@ class Kubelet:
         if time.monotonic() - last < _RETRY:
             return
         self._tried[uid] = (time.monotonic(), tries + 1)
-        reason, message = self.troubles.get(node, ("", ""))
         inits, mains = pod["spec"].get("initContainers", []), pod["spec"]["containers"]
+        trouble = self.troubles.get(node, Trouble())
+        reason, message = (trouble.reason, trouble.message) if trouble.image in mains[0]["image"] else ("", "")
         if reason and reason != "CrashLoopBackOff":
             key, held = ("initContainerStatuses", inits) if inits else ("containerStatuses", mains)
             self._status(pod, {key: [_waiting(container, reason, message) for container in held]})

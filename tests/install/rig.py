@@ -18,7 +18,7 @@ from tests.cluster.pool import load, read
 from tests.install import contents
 from tests.install.contents import Contents
 from tests.install.device_plugin import Card, DevicePlugin
-from tests.install.kubelet import Kubelet
+from tests.install.kubelet import Kubelet, Trouble
 from tests.install.scheduler import Scheduler
 
 HERE = Path(__file__).parent
@@ -83,7 +83,6 @@ class Rig:
         """Brings the cluster back to its start, whatever a test left in it."""
         self.kubelet.troubles.clear()
         self._complaints.clear()
-        self.kubelet.clear()
         self.wait("the cluster is as at its start", self._restored)
         self.wait("Volcano runs", self.volcano_runs)
 
@@ -120,9 +119,9 @@ class Rig:
         return found
 
     @contextlib.contextmanager
-    def trouble(self, node: str, trouble: str, message: str = "") -> Iterator[None]:
-        """While inside, containers on a node do not come up, see `Kubelet.troubles`."""
-        self.kubelet.troubles[node] = (trouble, message)
+    def trouble(self, node: str, reason: str, message: str = "", image: str = "") -> Iterator[None]:
+        """While inside, pods that start on a node do not come up, see `Trouble`."""
+        self.kubelet.troubles[node] = Trouble(reason, message, image)
         try:
             yield
         finally:
@@ -141,6 +140,7 @@ class Rig:
     def _restored(self) -> bool:
         with self._looking:  # else a double that still sees what was may write once more
             contents.restore(self.client, self.start)
+            self.kubelet.clear()
             return contents.differences(self.start, self.contents()) == []
 
     def _live(self) -> None:

@@ -11,12 +11,19 @@ from tests.install import contents
 from tests.install.conftest import Ran, Vgpuctl
 from tests.install.rig import DAEMONSET, NODES, Rig
 from tests.install.test_interrupted import HISTORY
+from vgpuctl.tasks.install import rollout
 
 pytestmark = pytest.mark.cluster
 Run = Callable[..., Ran]
 KEPT = f"{HISTORY}|/resourcequotas/|/queues/|/namespaces/ai-team$"
 """What an uninstall leaves: history, quotas, queues, and the labels by which a namespace is a team's."""
 IMAGE = "registry.example.com/volcano-vgpu-device-plugin:v1.12.1"
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stage is given up sooner than people would want."""
+    monkeypatch.setattr(rollout, "_PATIENCE", 2.0)
 
 
 @pytest.fixture
@@ -84,3 +91,31 @@ def test_from_nothing_to_a_pool_in_use_and_back(rig: Rig, run: Run) -> None:
     run("install", "--patch-scheduler", "--no-wait", "--yes")
     run("uninstall", "--all", "--yes")
     assert contents.differences(rig.start, rig.contents()) == []
+
+
+def library(rig: Rig, node: str) -> bytes:
+    return (rig.kubelet.host(node) / "usr/local/vgpu/libvgpu.so").read_bytes()
+
+
+def test_an_upgrade_stops_where_it_fails_goes_on_and_goes_back(rig: Rig, run: Run, impatient: None) -> None:
+    run("install", "--patch-scheduler", "--no-wait", "--max-unavailable", "50%", "--yes")
+    rig.wait("the plugin runs everywhere", rig.settled)
+    installed, ours = rig.contents(), library(rig, "gpu-3")
+
+    with rig.trouble("gpu-1", "ImagePullBackOff", "not found", image=IMAGE):
+        failed = run("upgrade", "--image", IMAGE, "--nodes", "gpu-1", "--yes", code=1)
+    assert "gpu-1" in failed.err and "ImagePullBackOff: not found" in failed.err
+    assert "upgrade --rollback" in failed.err
+    rig.wait("the node has the former one again", rig.settled)
+    assert images(rig) == dict.fromkeys(NODES, "v1.12.0")
+    assert "upgrading" in run("status", code=1).out
+
+    run("upgrade", "--image", IMAGE, "--shim", "upstream", "--max-unavailable", "100%", "--yes")
+    assert images(rig) == dict.fromkeys(NODES, "v1.12.1")
+    assert {library(rig, node) for node in NODES} == {b"upstream's library"}
+    run("doctor")
+
+    run("upgrade", "--rollback", "--yes")
+    assert contents.differences(installed, rig.contents(), f"{HISTORY}|/vgpuctl-release$") == []
+    assert {library(rig, node) for node in NODES} == {ours}
+    run("status")
