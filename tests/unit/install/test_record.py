@@ -96,10 +96,3 @@ class TestTaking:
         step = record.take(None, Release(phase="installing", holder=holder()))
         assert isinstance(step, Reversible)
         assert [change.how for change in step.back()] == [How.DELETE]  # type: ignore[union-attr]
-
-    def test_several_records_are_told(self) -> None:
-        other = config_map(Release(phase="installed"))
-        other["metadata"]["namespace"] = "elsewhere"
-        cluster = MemoryCluster(config_map(Release(phase="installed")), other)
-        with pytest.raises(Problem, match="several records"):
-            record.read(cluster)  # type: ignore[arg-type]

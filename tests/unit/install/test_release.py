@@ -46,7 +46,7 @@ def test_a_record_comes_back_as_it_was_written(record: Release) -> None:
     kept = release.config_map(record)
     assert release.decode(kept) == record
     assert kept["metadata"]["name"] == "vgpuctl-release"
-    assert kept["metadata"]["namespace"] == record.options.namespace
+    assert kept["metadata"]["namespace"] == "kube-system"
     assert kept["metadata"]["labels"]["app.kubernetes.io/version"] == record.version
 
 

@@ -1,4 +1,4 @@
-"""The record of an installation, a ConfigMap beside the plugin.
+"""The record of an installation, a ConfigMap in kube-system.
 
 Rule: it is the first object that an installation writes and the last that its removal deletes, so that a command that
 was interrupted is recognised and taken to the same end.
@@ -12,6 +12,8 @@ from typing import Any, Final, Literal
 import msgspec
 
 from vgpuctl import __version__
+from vgpuctl.model import configmaps
+from vgpuctl.model.change import Target
 from vgpuctl.model.install.manifests import PART_OF, VERSION
 from vgpuctl.model.install.options import Options
 from vgpuctl.model.install.template import Object
@@ -20,6 +22,8 @@ from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.model.quota.team import MANAGED_BY, MANAGER
 
 NAME: Final = "vgpuctl-release"
+PLACE: Final = Target("ConfigMap", NAME, configmaps.PLUGIN_NAMESPACES[0])
+"""Always there, since the namespace of an installation may be one that it makes."""
 KEY: Final = "release.json"
 
 Phase = Literal["installing", "installed", "upgrading", "uninstalling"]
@@ -80,7 +84,7 @@ def config_map(release: Release) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": NAME, "namespace": release.options.namespace, "labels": labels},
+        "metadata": {"name": NAME, "namespace": PLACE.namespace, "labels": labels},
         "data": {KEY: text(release)},
     }
 

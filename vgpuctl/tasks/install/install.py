@@ -79,7 +79,7 @@ def install(cluster: Live, wish: Wish, conduct: Conduct) -> Outcome:
         groups.append(Group([*patch.waits, whole], needed=True))
     if not conduct.dry_run:
         check_rights(cluster, [change for group in groups for change in group.changes])
-        groups.append(Group([record.write(begun, done, wish.options.namespace)]))
+        groups.append(Group([record.write(begun, done)]))
     outcome = record.carry_out(cluster, groups, conduct, mine)
     if not outcome.problems and not conduct.dry_run:
         conduct.say("next: vgpuctl doctor, then vgpuctl quota set TEAM N")

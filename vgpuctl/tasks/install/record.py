@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from vgpuctl.model.change import Change, How, Line, Target
+from vgpuctl.model.change import Change, How, Line
 from vgpuctl.model.install.manifests import VERSION
-from vgpuctl.model.install.release import KEY, NAME, Holder, Release, config_map, decode, text
+from vgpuctl.model.install.release import KEY, NAME, PLACE, Holder, Release, config_map, decode, text
 from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.sources.source import Objects
 from vgpuctl.tasks.apply import Conduct, Group, Outcome, Reversible, apply
@@ -36,20 +36,14 @@ class Kept:
 
     @property
     def namespace(self) -> str:
-        return str(self.item["metadata"]["namespace"])
+        """Where the installation is."""
+        return self.release.options.namespace
 
 
 def read(cluster: Objects) -> Kept | None:
     """The record, None when vgpuctl is not installed. Raises Problem, also for a record that cannot be read."""
-    found = cluster.objects("ConfigMap", query={"fieldSelector": f"metadata.name={NAME}"})
-    if len(found) > 1:
-        spaces = ", ".join(str(item["metadata"]["namespace"]) for item in found)
-        raise Problem(
-            f"there are several records of an installation: {NAME} in {spaces}",
-            remedy="delete the one that is wrong, such as one restored from elsewhere",
-            exit_code=Exit.FINDINGS,
-        )
-    return Kept(decode(found[0]), found[0]["data"][KEY], found[0]) if found else None
+    found = cluster.get(PLACE)
+    return Kept(decode(found), found["data"][KEY], found) if found else None
 
 
 def need(cluster: Live) -> Kept:
@@ -107,34 +101,29 @@ def holder(cluster: Live, conduct: Conduct, seconds: float) -> Holder:
     return Holder(who=who, host=socket.gethostname(), pid=os.getpid(), since=now, until=now + seconds + _MARGIN)
 
 
-def place(namespace: str) -> Target:
-    return Target("ConfigMap", NAME, namespace)
-
-
 def take(kept: Kept | None, release: Release) -> Change | Reversible:
     """The first write of a command: makes the record, or takes it over if it still says what was read."""
     if kept is not None:
-        return write(kept.release, release, kept.namespace, kept.text)
-    where = place(release.options.namespace)
+        return write(kept.release, release, kept.text)
     made = Change(
-        where,
+        PLACE,
         How.CREATE,
         config_map(release),
         None,
         (Line("version", None, release.version),),
         undo="vgpuctl uninstall",
     )
-    return Reversible(made, lambda: [Change(where, How.DELETE, None, config_map(release), routine=True)])
+    return Reversible(made, lambda: [Change(PLACE, How.DELETE, None, config_map(release), routine=True)])
 
 
-def write(before: Release, after: Release, namespace: str, exactly: str = "") -> Change:
+def write(before: Release, after: Release, exactly: str = "") -> Change:
     """A later write: if the record still says what it said."""
     operations = [
         {"op": "test", "path": f"/data/{KEY}", "value": exactly or text(before)},
         {"op": "replace", "path": f"/data/{KEY}", "value": text(after)},
         {"op": "add", "path": f"/metadata/labels/{VERSION.replace('/', '~1')}", "value": after.version},
     ]
-    return Change(place(namespace), How.PATCH, operations, config_map(before), routine=True)
+    return Change(PLACE, How.PATCH, operations, config_map(before), routine=True)
 
 
 def carry_out(cluster: Live, groups: Sequence[Group], conduct: Conduct, mine: Holder | None) -> Outcome:
@@ -166,4 +155,4 @@ def _put_down(cluster: Live, conduct: Conduct, mine: Holder) -> None:
     kept = read(cluster)
     if kept and kept.release.holder == mine:
         put_down = msgspec.structs.replace(kept.release, holder=None)
-        apply(cluster, [Group([write(kept.release, put_down, kept.namespace, kept.text)])], conduct)
+        apply(cluster, [Group([write(kept.release, put_down, kept.text)])], conduct)

@@ -50,7 +50,7 @@ def patch(cluster: Live, facts: Facts, backups: Iterable[Backup], now: float, *,
     if found is None:
         raise Problem(
             f"{OPTION}: no configuration of Volcano's scheduler was found",
-            remedy="install Volcano first, or turn vGPU sharing on by hand: " + BY_HAND,
+            remedy="install Volcano first",
             exit_code=Exit.FINDINGS,
         )
     edited = switched_on(found.text, found.place)

@@ -14,7 +14,7 @@ from vgpuctl.model.facts import Facts, Part
 from vgpuctl.model.history import PLACE as HISTORY
 from vgpuctl.model.install.manifests import CLEANUP, PART_OF, PLUGIN, cleanup, target
 from vgpuctl.model.install.reasons import is_ready
-from vgpuctl.model.install.release import Backup, Release
+from vgpuctl.model.install.release import PLACE, Backup, Release
 from vgpuctl.model.pod.names import QUEUE
 from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.model.quota.team import MANAGED_BY, MANAGER, TEAM
@@ -62,7 +62,8 @@ def uninstall(cluster: Live, wish: Wish, conduct: Conduct) -> Outcome:
     if wish.everything and (steps := _shares(cluster)):
         groups.append(Group(steps, needed=True))
     if kept:
-        groups.append(Group(_record(cluster, kept, facts, conduct), needed=True))
+        last = Change(PLACE, How.DELETE, None, kept.item)
+        groups.append(Group([*_namespace(cluster, kept, facts, conduct), last], needed=True))
     if not conduct.dry_run:
         check_rights(cluster, [change for group in groups for change in group.changes])
     outcome = record.carry_out(cluster, groups, conduct, mine)
@@ -70,8 +71,8 @@ def uninstall(cluster: Live, wish: Wish, conduct: Conduct) -> Outcome:
     if history is not None:
         # by itself and last: all that comes before it is recorded there
         conduct.say(f"{HISTORY}: delete")
-        last = Change(HISTORY, How.DELETE, None, history, routine=True)
-        outcome.problems += apply(cluster, [Group([last])], conduct, cluster.name).problems
+        end = Change(HISTORY, How.DELETE, None, history, routine=True)
+        outcome.problems += apply(cluster, [Group([end])], conduct, cluster.name).problems
     return outcome
 
 
@@ -164,7 +165,7 @@ def _objects(cluster: Live, kept: record.Kept) -> list[Object]:
     query = {"labelSelector": f"{MANAGED_BY}={MANAGER},{PART_OF}={MANAGER}"}
     for library in cluster.objects("ConfigMap", namespace=kept.namespace, query=query):  # of any version
         names[Target("ConfigMap", library["metadata"]["name"], kept.namespace)] = None
-    left_out = (record.place(kept.namespace), rollout.daemonset(kept.namespace))
+    left_out = (PLACE, rollout.daemonset(kept.namespace))
     found = [
         {"kind": one.kind, "apiVersion": one.api_version, **live}
         for one in reversed(names)
@@ -203,18 +204,19 @@ def _registered(facts: Facts) -> list[Change]:
     return found
 
 
-def _record(cluster: Live, kept: record.Kept, facts: Facts, conduct: Conduct) -> list[Step]:
-    """The last step: the record; or the namespace with it, where that is ours and holds nothing of others."""
+def _namespace(cluster: Live, kept: record.Kept, facts: Facts, conduct: Conduct) -> list[Step]:
+    """The namespace goes if we made it and nobody else runs in it."""
     place = Target("Namespace", kept.namespace)
-    namespace = cluster.get(place)
-    if namespace is not None and is_ours(namespace):
-        pods = [pod for pod in facts.pods.need() if pod.metadata.namespace == kept.namespace]
-        others = [pod.metadata.name for pod in pods if pod.metadata.label("name") not in (PLUGIN, CLEANUP)]
-        if not others:
-            item = {"kind": "Namespace", "apiVersion": "v1", **namespace}
-            return [_delete(item), *gone(cluster, item)]
+    found = cluster.get(place)
+    if found is None or not is_ours(found):
+        return []
+    pods = [pod for pod in facts.pods.need() if pod.metadata.namespace == kept.namespace]
+    others = [pod.metadata.name for pod in pods if pod.metadata.label("name") not in (PLUGIN, CLEANUP)]
+    if others:
         conduct.say(f"{place} stays: {others[0]} runs in it")
-    return [Change(record.place(kept.namespace), How.DELETE, None, kept.item)]
+        return []
+    item = {"kind": "Namespace", "apiVersion": "v1", **found}
+    return [_delete(item), *gone(cluster, item)]
 
 
 def _shares(cluster: Live) -> list[Step]:

@@ -120,7 +120,7 @@ def upgrade(cluster: Live, kept: record.Kept, wish: Wish, conduct: Conduct) -> O
     if not conduct.dry_run:
         check_rights(cluster, [change for group in groups for change in group.changes])
         if not nodes.later:
-            groups.append(Group([record.write(begun, aim.release, kept.namespace)]))
+            groups.append(Group([record.write(begun, aim.release)]))
     for line in plan.notes:
         conduct.say(line)
     outcome = record.carry_out(cluster, groups, conduct, mine)
