@@ -59,7 +59,7 @@ struct stream {
   struct timeline *timeline;
   int64_t finish; /* when the launches so far are expected to be done */
   _Atomic int launching; /* launches on their way to the driver */
-  uint64_t launches;
+  uint64_t launches, used_at; /* used_at: the limiter's launches by then */
   struct segment *_Atomic open;
   struct segment *first, *last; /* first to last: closed, not yet measured */
   unsigned isolated, dense; /* launches since the last measurement of a single one */
@@ -78,6 +78,7 @@ struct limiter {
   _Atomic int pending;       /* closed segments not yet measured */
   _Atomic int64_t horizon;   /* the last of all streams' finish */
   _Atomic int64_t ready;     /* before it the card does not begin: it changes over from another tenant */
+  uint64_t launches;
   int64_t next_reap;
   _Atomic int64_t resumed;  /* when launches were last held back and went on */
   int blocked;       /* launches are held back until there is credit again */

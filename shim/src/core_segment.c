@@ -19,9 +19,9 @@ static const int64_t long_launch = 200 * MICROSECOND; /* measured alone each tim
 static const int64_t longest_shared = 10 * MILLISECOND;
 static const int64_t reap_interval = 250 * MICROSECOND;
 static const int64_t rebase_interval = SECOND;
-static const int64_t active_time = 100 * MILLISECOND;
+static const int64_t active_time = 100 * MILLISECOND, active_most = 60ll * SECOND;
 static const int64_t burst_beginning = MILLISECOND;
-enum { PROBE_NEW = 16, PROBE_ISOLATED = 64, PROBE_DENSE = 4096, NEW = 16, MOST_OUTLIERS = 8 }; /* one launch in so many is measured alone */
+enum { PROBE_NEW = 16, PROBE_ISOLATED = 64, PROBE_DENSE = 4096, NEW = 16, MOST_OUTLIERS = 8, ACTIVE_LAUNCHES = 16 }; /* one launch in so many is measured alone */
 
 static int64_t later(int64_t a, int64_t b) { return a > b ? a : b; }
 
@@ -131,8 +131,10 @@ static bool chance(struct stream *stream, unsigned *count, unsigned one_in) {
   return true;
 }
 
+/* One that should be idle but is not is about to be: the mark would come at nobody knows what time before the launch. */
 static struct mark *mark_start(struct limiter *limiter, struct launch *launch, struct stream *stream, bool expect_idle) {
   launch->idle = expect_idle && mark_stream_idle(stream);
+  if (expect_idle && !launch->idle && launch->duration) return NULL;
   struct mark *start = mark_record(limiter, stream);
   launch->start_returned = core_now();
   return start;
@@ -157,6 +159,7 @@ void segment_before(struct limiter *limiter, struct launch *launch, CUcontext co
   /* What another thread is just launching would come before or after a mark, nobody knows. */
   bool mark = stream->launching <= 0;
   launch->number = ++stream->launches;
+  stream->used_at = limiter->launches++;
   if (launch->overlaps) stream->overlaps = true;
   if (idle) {
     drop_open(limiter, stream);
@@ -316,7 +319,7 @@ void segment_reap(struct limiter *limiter, int64_t now, bool soon) {
   for (int i = 0; i < limiter->stream_high; i++) {
     struct stream *stream = &limiter->streams[i];
     if (!stream->used) continue;
-    if (stream->finish > now - active_time) active++;
+    if (stream->finish > now - active_time || (limiter->launches - stream->used_at < ACTIVE_LAUNCHES && stream->finish > now - active_most)) active++;
     if (stream->first) reap_stream(limiter, stream, now, soon);
   }
   mark_restore(mode);
