@@ -50,6 +50,21 @@ time.sleep(60)
 """
 
 
+BUSY = """
+import ctypes
+cuda = ctypes.CDLL("libcuda.so.1")
+context, module, kernel = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+ptx = b".version 6.0\\n.target sm_50\\n.address_size 64\\n.visible .entry empty()\\n{\\n ret;\\n}\\n"
+cuda.cuInit(0); cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0)
+assert cuda.cuModuleLoadData(ctypes.byref(module), ptx) == 0
+assert cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b"empty") == 0
+print("runs", flush=True)
+while True:
+    cuda.cuLaunchKernel(kernel, 200_000, 1, 1, 256, 1, 1, 0, None, None, None)
+    cuda.cuCtxSynchronize()
+"""
+
+
 Start = Callable[..., subprocess.Popen[str]]
 
 
@@ -219,6 +234,22 @@ def test_top_shows_two_programs_on_one_simulated_card(start: Start, place: dict[
     assert {row["uuid"] for row in vgpus} == {card["uuid"]}
     assert {row["pid"] for row in _rows(place, "process")} == {process.pid for process in processes}
     assert card["memoryUsed"] >= sum(row["memoryUsed"] for row in vgpus) > 2 << 30
+
+
+def test_top_shows_how_much_a_core_limit_holds_back(start: Start, place: dict[str, str]) -> None:
+    """Since the program began, then since the reading before; and doctor sees that the limit is in force."""
+    process = start("--memory", "1Gi", "--cores", "20", "--simulate", "1xT4-16GB", "--", sys.executable, "-c", BUSY)
+    assert process.stdout is not None and process.stdout.readline()
+    watching = [sys.executable, "-m", "vgpuctl", "top", "--local", "-w", "-o", "json", "--interval", "1"]
+    with subprocess.Popen(watching, cwd=ROOT, env=place, text=True, stdout=subprocess.PIPE) as top:
+        assert top.stdout is not None
+        looks = [json.loads(top.stdout.readline())["rows"] for _ in range(3)]
+        top.terminate()
+    shares = [row["throttled"] for rows in looks for row in rows if row["level"] == "vgpu"]
+    assert len(shares) == 3
+    assert all(0.05 < share <= 1 for share in shares[1:]), shares
+    results = _shown({**place, "KUBECONFIG": ""}, "doctor", "--local", "--only", "limiter-armed")["results"]
+    assert [result["status"] for result in results if "can be seen" in result["summary"]] == ["pass"], results
 
 
 def test_doctor_looks_at_what_runs(start: Start, place: dict[str, str]) -> None:
