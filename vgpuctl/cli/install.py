@@ -61,11 +61,14 @@ def install(
         return None
     from vgpuctl.tasks.install.install import Wish
     from vgpuctl.tasks.install.install import install as task
+    from vgpuctl.tasks.install.record import read
 
     cluster = whole_cluster(settings)
+    kept = read(cluster)
     find_monitoring(cluster, given)
-    wish = Wish(chosen(Options(), given), patch_scheduler, frozenset(skip or ()), wait)
-    return finish(task(cluster, wish, conduct(dry_run, yes, timeout, force_conflicts)), settings)
+    options = chosen(kept.release.options if kept else Options(), given)
+    wish = Wish(options, patch_scheduler, frozenset(skip or ()), wait)
+    return finish(task(cluster, kept, wish, conduct(dry_run, yes, timeout, force_conflicts)), settings)
 
 
 def whole_cluster(settings: Settings) -> Cluster:

@@ -227,7 +227,8 @@ class _Work:
         """Reverts what was done of a group, the last first."""
         if not done or self.conduct.dry_run or problem.passing:
             return
-        self.conduct.say(f"{'; '.join(problem.lines())}: taking back what was changed")
+        why = f" ({problem.why})" if problem.why else ""
+        self.conduct.say(f"{problem.what}{why}: taking back what was changed")
         self.deadline = self.conduct.now() + self.conduct.timeout
         rows = self.outcome.changes.changes
         for step, row in reversed(done):

@@ -123,7 +123,7 @@ class Cluster:
             return missing("; ".join(problem.lines()), where, denied=problem.status == 403)
 
     def may(self, verb: str, target: Target) -> tuple[str, bool]:
-        """A right on an object in words, and whether we have it. Raises Problem."""
+        """What a right is on, in words, and whether we have it. Raises Problem."""
         return write.may(self.connection, verb, target)
 
     def follow(self, part: Part, stop: Callable[[], bool]) -> Iterator[list[Delta]]:

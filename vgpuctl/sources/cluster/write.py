@@ -73,12 +73,12 @@ def create(connection: Connection, target: Target, body: dict[str, Any], *, dry_
 
 
 def may(connection: Connection, verb: str, target: Target) -> tuple[str, bool]:
-    """A right on an object in words, such as `create daemonsets.apps in kube-system`, and whether we have it."""
+    """What a right is on, such as `daemonsets.apps in kube-system`, and whether we have it."""
     resource = _resource(connection, target)
     namespace = target.namespace if resource.namespaced else ""
     allowed = can(connection, verb, resource.plural, resource.group, namespace, target.name)
     kind = resource.plural + (f".{resource.group}" if resource.group else "")
-    return f"{verb} {kind}" + (f" in {namespace}" if namespace else ""), allowed
+    return kind + (f" in {namespace}" if namespace else ""), allowed
 
 
 def can(connection: Connection, verb: str, plural: str, group: str, namespace: str, name: str) -> bool:

@@ -39,18 +39,17 @@ class Wish:
     wait: bool = True
 
 
-def install(cluster: Live, wish: Wish, conduct: Conduct) -> Outcome:
+def install(cluster: Live, kept: record.Kept | None, wish: Wish, conduct: Conduct) -> Outcome:
     """Brings the objects about, waits for the plugin, and records that it is done. Raises Problem or Missing before any
     change; what is refused by preflight or belongs to others is in the outcome, and nothing is changed then."""
     preflight.check_names(wish.skip)
-    kept = record.read(cluster)
     if kept:
         cut_off = record.free(kept, conduct.now())
         _fits(kept.release, wish.options)
         _say(conduct, cut_off)
     facts = load((cluster,), (*preflight.wanted_parts(wish.skip), *INVENTORY))
     wanted, notes = installed_objects(wish.options, facts)
-    notes += _nodes(wish.options, facts)
+    notes += [] if kept else _nodes(wish.options, facts)
     live = read(cluster, wanted)
     plan = bring_about(cluster, wanted, live, force=conduct.force)
     backups = kept.release.backups if kept else ()

@@ -44,12 +44,16 @@ def check_rights(cluster: Live, changes: Iterable[Change]) -> None:
         if change.routine or change.target.kind == "ConfigMap":  # many of a kind: one answer stands for all
             one = Target(one.kind, "", one.namespace, one.api_version)
         asked |= dict.fromkeys((verb, one) for verb in verbs)
-    answers = [cluster.may(verb, one) for verb, one in asked]
-    lacking = list(dict.fromkeys(right for right, allowed in answers if not allowed))
+    lacking: dict[str, dict[str, None]] = {}
+    for verb, one in asked:
+        what, allowed = cluster.may(verb, one)
+        if not allowed:
+            lacking.setdefault(what, {})[verb] = None
     if lacking:
+        told = ", ".join(f"{' or '.join(verbs)} {what}" for what, verbs in lacking.items())
         raise Problem(
             "no permission: nothing was changed",
-            f"you may not {', '.join(lacking)}",
+            f"you may not {told}",
             "ask an administrator for these rights, or name another user or --context",
             Exit.UNKNOWN,
         )

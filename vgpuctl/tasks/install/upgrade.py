@@ -16,7 +16,7 @@ import msgspec
 import vgpuctl
 from vgpuctl.model import kube, pool
 from vgpuctl.model.change import Change, How, Line, Target
-from vgpuctl.model.changes import Changes
+from vgpuctl.model.changes import Action, Changed, Changes
 from vgpuctl.model.facts import Facts
 from vgpuctl.model.install import libraries
 from vgpuctl.model.install.manifests import PART_OF, TEMPLATE, VERSION, wanted_hashes
@@ -125,7 +125,13 @@ def upgrade(cluster: Live, kept: record.Kept, wish: Wish, conduct: Conduct) -> O
         conduct.say(line)
     outcome = record.carry_out(cluster, groups, conduct, mine)
     if not conduct.dry_run and (outcome.problems or nodes.later):
-        conduct.say(_where_it_stands(cluster, here.namespace, aim))
+        done = sum(
+            rollout.template_of(pod) == _template(aim.plugin) for pod in rollout.pods_of(cluster, here.namespace)
+        )
+        where = f"{done} of {nodes.count} nodes run what was asked for"
+        conduct.say(f"{where}; go on: vgpuctl upgrade; go back: vgpuctl upgrade --rollback")
+        if outcome.problems:
+            _correct(outcome.changes.changes, here, outcome.problems[0], where)
     return outcome
 
 
@@ -318,10 +324,9 @@ def _about(nodes: _Nodes, batches: Sequence[Sequence[tuple[str, Object]]]) -> st
     return "; ".join(parts)
 
 
-def _where_it_stands(cluster: Live, namespace: str, aim: _Aim) -> str:
-    pods = rollout.pods_of(cluster, namespace)
-    new = [pod for pod in pods if rollout.template_of(pod) == _template(aim.plugin)]
-    return (
-        f"{len(new)} of {len(pods)} nodes run what was asked for; go on: vgpuctl upgrade; "
-        "go back: vgpuctl upgrade --rollback"
-    )
+def _correct(rows: list[Changed], here: Target, problem: Problem, where: str) -> None:
+    """The DaemonSet's row says how far it came, where its own change was made and a stage failed later."""
+    for index, row in enumerate(rows):
+        if (row.object_kind, row.name) == (here.kind, here.name) and row.action is Action.CONFIGURED:
+            error = f"{where}: {'; '.join(filter(None, (problem.what, problem.why)))}"
+            rows[index] = msgspec.structs.replace(row, action=Action.FAILED, error=error)
