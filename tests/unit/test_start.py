@@ -34,6 +34,8 @@ print(*sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr
         (("top", "--help"), HEAVY),
         (("doctor", "--list"), HEAVY),
         (("quota", "list", "--demo"), HEAVY),
+        (("history", "--demo"), HEAVY),
+        (("status", "--demo"), HEAVY),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
