@@ -15,12 +15,10 @@ from vgpuctl.model.install.options import Options
 from vgpuctl.model.install.release import Release, config_map
 
 STAMP = "2026-01-15T08:00:00Z"
-OLD = 7
-"""As many nodes still have another library."""
 
 
-def install(bench: Bench) -> None:
-    """Puts an installation into a bench with nodes and without controllers."""
+def install(bench: Bench, old: int = 0) -> None:
+    """Puts an installation into a bench with nodes and without controllers. old: as many nodes have another library."""
     options = Options()
     objects = manifests(options, {"x86_64": b"a library" * 4000})
     load(bench, [*objects, config_map(Release(phase="installed", options=options))])
@@ -31,10 +29,10 @@ def install(bench: Bench) -> None:
     counts = ("currentNumberScheduled", "desiredNumberScheduled", "numberReady", "numberAvailable")
     status = {**dict.fromkeys((*counts, "updatedNumberScheduled"), count), "numberMisscheduled": 0, **ready}
     bench.client.request("PUT", f"{path}/status", {**daemonset, "status": status})
-    Etcd(bench.etcd).put(_pods(daemonset, nodes))
+    Etcd(bench.etcd).put(_pods(daemonset, nodes, old))
 
 
-def _pods(daemonset: dict[str, Any], nodes: list[str]) -> Iterator[Entry]:
+def _pods(daemonset: dict[str, Any], nodes: list[str], old: int) -> Iterator[Entry]:
     source = random.Random(len(nodes))
     template, namespace = daemonset["spec"]["template"], daemonset["metadata"]["namespace"]
     owner = {key: daemonset[key] for key in ("apiVersion", "kind")}
@@ -61,7 +59,7 @@ def _pods(daemonset: dict[str, Any], nodes: list[str]) -> Iterator[Entry]:
                     "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}],
                 },
                 "spec": {**template["spec"], "nodeName": node},
-                "status": _status(template["spec"], "0" * 64 if number < OLD else wanted),
+                "status": _status(template["spec"], "0" * 64 if number < old else wanted),
             },
         )
 

@@ -94,6 +94,13 @@ class Rig:
             assert time.monotonic() < deadline, "\n".join((f"not within {timeout:g} s: {what}", *self.told()))
             time.sleep(0.1)
 
+    def installed(self) -> bool:
+        """There is a DaemonSet of the plugin."""
+        try:
+            return bool(self.client.get(DAEMONSET))
+        except ApiError:
+            return False
+
     def settled(self) -> bool:
         """The plugin runs on every node that its DaemonSet wants, and the GPU nodes offer their vGPUs."""
         try:

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.cluster
 INSTALL = ("install", "--patch-scheduler", "--yes")
 COMMAND = (sys.executable, "-m", "vgpuctl", *INSTALL)
 QUICK = ("--timeout", "6s")
+Fault = Callable[[Rig], AbstractContextManager[None]]
 KUBE_SYSTEM = "/api/v1/namespaces/kube-system"
 
 
@@ -50,6 +51,29 @@ def changed(rig: Rig, path: str, body: dict[str, Any]) -> Iterator[None]:
     """An object of the cluster with something else in it."""
     rig.client.request("PATCH", path, body, content_type=MERGE)
     yield
+
+
+def security(level: str) -> dict[str, Any]:
+    return {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": level}}}
+
+
+@contextmanager
+def pod_quota(rig: Rig, pods: str) -> Iterator[None]:
+    """The namespace of the plugin may hold so many pods."""
+    path = f"{KUBE_SYSTEM}/resourcequotas/platform"
+    rig.client.post(path.rpartition("/")[0], {"metadata": {"name": "platform"}, "spec": {"hard": {"pods": pods}}})
+    rig.wait("it counts", lambda: bool(rig.client.get(path).get("status", {}).get("used")))
+    yield
+
+
+@contextmanager
+def in_the_way(rig: Rig, node: str, path: str, file: bool = False) -> Iterator[None]:
+    """Something lies on a node's disk where it must not."""
+    place = rig.kubelet.host(node) / path
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text("") if file else place.mkdir()
+    yield
+    place.unlink() if file else place.rmdir()
 
 
 OWNERS = {
@@ -120,7 +144,7 @@ class TestRights:
 class TestAdmission:
     """The API server, or what it asks, refuses."""
 
-    REFUSALS = {
+    REFUSALS: dict[str, tuple[Fault, str]] = {
         "webhook on the DaemonSet": (
             lambda rig: webhook.refusing(rig.bench, "apps", "daemonsets", "kube-system", "no changes on Fridays"),
             "no changes on Fridays",
@@ -130,7 +154,7 @@ class TestAdmission:
             "only signed images",
         ),
         "quota of pods": (
-            lambda rig: quota(rig, {"pods": "0"}),
+            lambda rig: pod_quota(rig, "0"),
             "exceeded quota: platform",
         ),
         "Pod Security": (
@@ -141,7 +165,6 @@ class TestAdmission:
 
     @pytest.mark.parametrize("refusal", REFUSALS)
     def test_nothing_is_left_half_done(self, rig: Rig, run: Callable[..., Ran], refusal: str) -> None:
-        there: Callable[[Rig], AbstractContextManager[None]]
         there, said = self.REFUSALS[refusal]
         with there(rig):
             before = rig.contents()
@@ -151,22 +174,10 @@ class TestAdmission:
             assert contents.differences(before, rig.contents(), HISTORY) == []
 
     def test_a_quota_that_is_full_later_is_told_while_waiting(self, rig: Rig, run: Callable[..., Ran]) -> None:
-        with quota(rig, {"pods": "2"}):
+        with pod_quota(rig, "2"):
             ran = run(*INSTALL, *QUICK)
         assert ran.code == 4
         assert "exceeded quota: platform" in ran.err
-
-
-def security(level: str) -> dict[str, Any]:
-    return {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": level}}}
-
-
-@contextmanager
-def quota(rig: Rig, hard: dict[str, str]) -> Iterator[None]:
-    path = f"{KUBE_SYSTEM}/resourcequotas/platform"
-    rig.client.post(path.rpartition("/")[0], {"metadata": {"name": "platform"}, "spec": {"hard": hard}})
-    rig.wait("it counts", lambda: bool(rig.client.get(path).get("status", {}).get("used")))
-    yield
 
 
 class TestPodsThatDoNotComeUp:
@@ -191,16 +202,6 @@ class TestPodsThatDoNotComeUp:
             ran = run(*INSTALL, *QUICK)
         assert ran.code == 4
         assert "gpu-3" in ran.err and "/usr/local/vgpu is not a directory" in ran.err
-
-
-@contextmanager
-def in_the_way(rig: Rig, node: str, path: str, file: bool = False) -> Iterator[None]:
-    """Something lies on a node's disk where it must not."""
-    place = rig.kubelet.host(node) / path
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text("") if file else place.mkdir()
-    yield
-    place.unlink() if file else place.rmdir()
 
 
 class TestTogether:

@@ -22,14 +22,17 @@ import pytest
 from tests.install import contents
 from tests.install.contents import Contents
 from tests.install.proxy import Proxy
-from tests.install.rig import NODES, Rig
+from tests.install.rig import HERE, NODES, Rig
 
 pytestmark = pytest.mark.cluster
 
+Words = tuple[str, ...]
 INSTALL = ("install", "--patch-scheduler", "--max-unavailable", "100%", "--no-wait", "--yes")
 UPGRADE = ("upgrade", "--image", "registry.example.com/volcano-vgpu-device-plugin:v1.12.1", "--yes")
-UNINSTALL = ("uninstall", "--yes")
+UNWords = tuple[str, ...]
+INSTALL = ("uninstall", "--yes")
 CYCLE = (INSTALL, UPGRADE, UNINSTALL)
+TAKING_OVER = ((*INSTALL, "--force-conflicts"), UNINSTALL)
 HISTORY = "/configmaps/vgpuctl-history$"
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
@@ -51,7 +54,7 @@ class End:
     files: dict[str, list[str]]
 
 
-def run(rig: Rig, folder: Path, arguments: tuple[str, ...], kill_at: int = 0) -> Ended:
+def run(rig: Rig, folder: Path, arguments: Words, kill_at: int = 0) -> Ended:
     """Runs a command as a process, and kills it at a write (0: never)."""
     log = folder / "output"
 
@@ -70,16 +73,16 @@ def run(rig: Rig, folder: Path, arguments: tuple[str, ...], kill_at: int = 0) ->
         return Ended(code, log.read_text(), len(proxy.writes))
 
 
-def whole(rig: Rig, folder: Path, arguments: tuple[str, ...]) -> Ended:
+def whole(rig: Rig, folder: Path, arguments: Words) -> Ended:
     """Runs a command to its end, which must be a good one."""
     ended = run(rig, folder, arguments)
     assert ended.code == 0, ended.output
     return ended
 
 
-def end(rig: Rig, arguments: tuple[str, ...]) -> End:
+def end(rig: Rig) -> End:
     """What there is once the controllers did their part."""
-    if arguments != UNINSTALL:
+    if rig.installed():
         rig.wait("the plugin runs everywhere", rig.settled)
     rig.wait("Volcano runs", rig.volcano_runs)
     found = {path: _timeless(item) for path, item in rig.contents().items() if not re.search(HISTORY, path)}
@@ -90,28 +93,35 @@ def _timeless(item: Any) -> Any:
     return json.loads(_MOMENT.sub("<moment>", json.dumps(item)))
 
 
-def chosen(writes: int) -> list[int]:
-    """The writes at which to kill: evenly spread, the first and the last among them."""
-    count = writes if os.environ.get("VGPUCTL_SOAK") else max(2, math.ceil(writes / 10))
+def chosen(writes: int, step: int) -> list[int]:
+    """The writes at which to kill, one of `step`: evenly spread, the first and the last among them."""
+    count = writes if os.environ.get("VGPUCTL_SOAK") else max(2, math.ceil(writes / step))
     return [1 + round(number * (writes - 1) / (count - 1)) for number in range(count)]
 
 
-def check(rig: Rig, wanted: End, arguments: tuple[str, ...], what: str) -> None:
-    found = end(rig, arguments)
+def check(rig: Rig, wanted: End, what: str) -> None:
+    found = end(rig)
     told = contents.differences(wanted.contents, found.contents)
     assert (told, found.files) == ([], wanted.files), what
 
 
 @pytest.mark.soak
-def test_the_same_end_wherever_it_is_killed(rig: Rig, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("there", "cycle", "step"), [("nothing", CYCLE, 10), ("somebody's plugin", TAKING_OVER, 20)])
+def test_the_same_end_wherever_it_is_killed(
+    rig: Rig, tmp_path: Path, there: str, cycle: tuple[Words, ...], step: int
+) -> None:
+    if there != "nothing":
+        rig.bench.kubectl("apply", "-f", str(HERE / "by-hand.yaml"))
+        rig.wait("it runs", rig.settled)
+    start = end(rig)
     writes, ends = {}, {}
-    for arguments in CYCLE:
+    for arguments in cycle:
         writes[arguments] = whole(rig, tmp_path, arguments).writes
-        ends[arguments] = end(rig, arguments)
-    assert contents.differences(rig.start, ends[UNINSTALL].contents) == []
-    moments = {arguments: chosen(writes[arguments]) for arguments in CYCLE}
+        ends[arguments] = end(rig)
+    check(rig, start, "uninstall")
+    moments = {arguments: chosen(writes[arguments], step) for arguments in cycle}
     for number in range(max(map(len, moments.values()))):
-        for arguments in CYCLE:
+        for arguments in cycle:
             moment = next(iter(moments[arguments][number:]), 0)
             what = f"{arguments[0]} killed at write {moment} of {writes[arguments]}"
             if moment:
@@ -120,4 +130,4 @@ def test_the_same_end_wherever_it_is_killed(rig: Rig, tmp_path: Path) -> None:
             if moment or arguments != UPGRADE:  # what is removed later need not be upgraded first
                 ran = run(rig, tmp_path, arguments)
                 assert ran.code == 0, f"{what}: {ran.output}"
-                check(rig, ends[arguments], arguments, what)
+                check(rig, ends[arguments], what)
