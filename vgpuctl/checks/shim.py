@@ -126,7 +126,7 @@ def _shim_placed(facts: Facts, options: Options) -> Iterator[Result]:
     for pod in pool.plugin_pods(facts):
         reading = placed.sha256(pod)
         subject, evidence = f"Node {pod.spec.node_name}", (Evidence(reading.source, reading.value or reading.reason),)
-        if reading.value is None and "exit code" in reading.reason:
+        if placed.failure(pod):
             yield Result(Status.FAIL, "the library could not be placed", subject, evidence, _PLACE)
         elif reading.value is None:
             waiting = waiting or reading

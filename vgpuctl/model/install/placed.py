@@ -29,19 +29,29 @@ def places(spec: kube.PodSpec) -> bool:
 
 
 def sha256(pod: kube.Pod) -> Reading[str]:
-    """The sha256 of the library that a plugin's pod placed on its node; the reason why it is not known is what the
-    container said, if it failed."""
+    """The sha256 of the library that a plugin's pod placed on its node; else why that is not known."""
     source = f"Pod {pod.metadata.namespace}/{pod.metadata.name}"
     if not places(pod.spec):
         return missing("its pod has no init container that places it", source, absent=True)
-    statuses = pod.status.init_container_statuses or ()
-    state = next((status.state for status in statuses if status.name == CONTAINER), None) or {}
-    ended, waiting = state.get("terminated"), state.get("waiting")
+    if failed := failure(pod):
+        return missing(failed, source)
+    ended, waiting = _state(pod, "terminated"), _state(pod, "waiting")
     said = " ".join(ended.message.split()) if ended else ""
-    if ended and ended.exit_code == 0 and _SHA256.fullmatch(said):
+    if _SHA256.fullmatch(said):
         return known(said, source)
-    if ended and ended.exit_code:
-        return missing(f"{CONTAINER} failed with exit code {ended.exit_code}: {said or ended.reason}", source)
     if ended:
         return missing("the init container did not say what it placed", source)
     return missing(f"not placed yet ({waiting.reason if waiting and waiting.reason else 'its pod starts'})", source)
+
+
+def failure(pod: kube.Pod) -> str:
+    """What the init container said when it could not place the library; "" when it could, or has not ended."""
+    ended = _state(pod, "terminated")
+    if ended is None or not ended.exit_code:
+        return ""
+    return f"{CONTAINER} failed with exit code {ended.exit_code}: {' '.join(ended.message.split()) or ended.reason}"
+
+
+def _state(pod: kube.Pod, key: str) -> kube.ContainerState | None:
+    statuses = pod.status.init_container_statuses or ()
+    return next(((status.state or {}).get(key) for status in statuses if status.name == CONTAINER), None)
