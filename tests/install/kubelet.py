@@ -20,6 +20,7 @@ from typing import Any
 
 from tests.cluster.client import ApiError, Client
 
+DOWN = "down"
 TERMINATION_LOG = "/dev/termination-log"
 STRATEGIC = "application/strategic-merge-patch+json"
 _RETRY = 1.0
@@ -32,8 +33,8 @@ Objects = Iterable[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Trouble:
-    """reason: `ImagePullBackOff` and the like hold a pod; with `CrashLoopBackOff` its init containers run, and the
-    others crash. image: only pods whose image's name has this in it."""
+    """reason: DOWN for a kubelet that does nothing; `ImagePullBackOff` and the like hold a pod; with `CrashLoopBackOff`
+    its init containers run, and the others crash. image: only pods whose image's name has this in it."""
 
     reason: str = ""
     message: str = ""
@@ -87,6 +88,8 @@ class Kubelet:
         self._tried[uid] = (time.monotonic(), tries + 1)
         inits, mains = pod["spec"].get("initContainers", []), pod["spec"]["containers"]
         trouble = self.troubles.get(node, Trouble())
+        if trouble.reason == DOWN:
+            return
         reason, message = (trouble.reason, trouble.message) if trouble.image in mains[0]["image"] else ("", "")
         if reason and reason != "CrashLoopBackOff":
             key, held = ("initContainerStatuses", inits) if inits else ("containerStatuses", mains)

@@ -13,12 +13,12 @@ from typing import Any
 
 from tests.cluster import kwok
 from tests.cluster.bench import Bench
-from tests.cluster.client import ApiError
+from tests.cluster.client import MERGE, ApiError
 from tests.cluster.pool import load, read
 from tests.install import contents
 from tests.install.contents import Contents
 from tests.install.device_plugin import Card, DevicePlugin
-from tests.install.kubelet import Kubelet, Trouble
+from tests.install.kubelet import DOWN, STRATEGIC, Kubelet, Trouble
 from tests.install.scheduler import Scheduler
 
 HERE = Path(__file__).parent
@@ -133,6 +133,30 @@ class Rig:
             yield
         finally:
             self.kubelet.troubles.pop(node, None)
+
+    @contextlib.contextmanager
+    def down(self, node: str) -> Iterator[None]:
+        """While inside, a node's kubelet says nothing and does nothing."""
+        self._heard(node, None)
+        self.kubelet.troubles[node] = Trouble(DOWN)
+        try:
+            yield
+        finally:
+            self.kubelet.troubles.pop(node, None)
+            self._heard(node, kwok.FAKE)
+
+    def _heard(self, node: str, fake: Mapping[str, str] | None) -> None:
+        """Gives a node to kwok, or takes it away."""
+        path = f"/api/v1/nodes/{node}"
+        notes = fake or dict.fromkeys(kwok.FAKE)
+        self.client.request("PATCH", path, {"metadata": {"annotations": notes}}, content_type=MERGE)
+        told = {
+            "type": "Ready",
+            "status": "True" if fake else "Unknown",
+            "reason": "KubeletReady" if fake else "NodeStatusUnknown",
+        }
+        body = {"status": {"conditions": [told]}}
+        self.client.request("PATCH", f"{path}/status", body, content_type=STRATEGIC)
 
     def volcano_runs(self) -> bool:
         """Its Deployments are rolled out."""

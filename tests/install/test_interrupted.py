@@ -32,6 +32,7 @@ UPGRADE = ("upgrade", "--image", "registry.example.com/volcano-vgpu-device-plugi
 UNINSTALL = ("uninstall", "--yes")
 CYCLE = (INSTALL, UPGRADE, UNINSTALL)
 TAKING_OVER = ((*INSTALL, "--force-conflicts"), UNINSTALL)
+SOAK = bool(os.environ.get("VGPUCTL_SOAK"))
 HISTORY = "/configmaps/vgpuctl-history$"
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
@@ -94,7 +95,7 @@ def _timeless(item: Any) -> Any:
 
 def chosen(writes: int, step: int) -> list[int]:
     """The writes at which to kill, one of `step`: evenly spread, the first and the last among them."""
-    count = writes if os.environ.get("VGPUCTL_SOAK") else max(2, math.ceil(writes / step))
+    count = writes if SOAK else max(2, math.ceil(writes / step))
     return [1 + round(number * (writes - 1) / (count - 1)) for number in range(count)]
 
 

@@ -119,3 +119,15 @@ def test_an_upgrade_stops_where_it_fails_goes_on_and_goes_back(rig: Rig, run: Ru
     assert contents.differences(installed, rig.contents(), f"{HISTORY}|/vgpuctl-release$") == []
     assert {library(rig, node) for node in NODES} == {ours}
     run("status")
+
+
+def test_a_node_that_is_down_keeps_its_files_only_when_that_is_meant(rig: Rig, run: Run) -> None:
+    run("install", "--patch-scheduler", "--no-wait", "--yes")
+    rig.wait("the plugin runs everywhere", rig.settled)
+    with rig.down("gpu-3"):
+        waited = run("uninstall", "--yes", "--timeout", "5s", code=4)
+        assert "gpu-3: the node is not ready" in waited.err and "--force" in waited.err
+        left = run("uninstall", "--yes", "--force")
+        assert "gpu-3" in left.out + left.err
+    assert contents.differences(rig.start, rig.contents(), HISTORY) == []
+    assert [node for node in NODES if rig.kubelet.files(node)] == ["gpu-3"]
