@@ -153,6 +153,10 @@ class TestAdmission:
             lambda rig: webhook.refusing(rig.bench, "", "pods", "kube-system", "only signed images"),
             "only signed images",
         ),
+        "webhook on the scheduler's text": (
+            lambda rig: webhook.refusing(rig.bench, "", "configmaps", "volcano-system", "ask the platform team"),
+            "ask the platform team",
+        ),
         "quota of pods": (
             lambda rig: pod_quota(rig, "0"),
             "exceeded quota: platform",
@@ -172,6 +176,15 @@ class TestAdmission:
             assert ran.code == 1, ran.err
             assert said in ran.err
             assert contents.differences(before, rig.contents(), HISTORY) == []
+
+    def test_a_webhook_that_does_not_answer_is_told_and_running_again_finishes(
+        self, rig: Rig, run: Callable[..., Ran]
+    ) -> None:
+        with webhook.refusing(rig.bench, "apps", "daemonsets", "kube-system", ""):
+            ran = run(*INSTALL, "--timeout", "3s")
+        assert ran.code == 3
+        assert 'failed calling webhook "refuses.example.com"' in ran.err and "run the command again" in ran.err
+        assert run(*INSTALL, "--no-wait").code == 0
 
     def test_a_quota_that_is_full_later_is_told_while_waiting(self, rig: Rig, run: Callable[..., Ran]) -> None:
         with pod_quota(rig, "2"):

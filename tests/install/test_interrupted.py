@@ -54,14 +54,15 @@ class End:
     files: dict[str, list[str]]
 
 
-def run(rig: Rig, folder: Path, arguments: Words, kill_at: int = 0) -> Ended:
-    """Runs a command as a process, and kills it at a write (0: never)."""
+def run(rig: Rig, folder: Path, arguments: Words, kill_at: int = 0, by: signal.Signals = signal.SIGKILL) -> Ended:
+    """Runs a command as a process, and sends it a signal at a write (0: never)."""
     log = folder / "output"
 
     def after(number: int) -> None:
         if number == kill_at:
-            process.kill()
-            process.wait()
+            process.send_signal(by)
+            if by == signal.SIGKILL:
+                process.wait()
 
     with Proxy(rig.bench, after) as proxy, log.open("w") as output:
         environment = {**os.environ, "KUBECONFIG": str(proxy.kubeconfig(folder / "kubeconfig"))}
@@ -131,3 +132,12 @@ def test_the_same_end_wherever_it_is_killed(
                 ran = run(rig, tmp_path, arguments)
                 assert ran.code == 0, f"{what}: {ran.output}"
                 check(rig, ends[arguments], what)
+
+
+def test_an_interrupted_one_says_how_to_go_on(rig: Rig, tmp_path: Path) -> None:
+    ended = run(rig, tmp_path, INSTALL, kill_at=4, by=signal.SIGINT)
+    assert ended.code == 130
+    assert "run the command again to finish" in ended.output
+    assert "Traceback" not in ended.output
+    whole(rig, tmp_path, INSTALL)
+    rig.wait("the plugin runs everywhere", rig.settled)

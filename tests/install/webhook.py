@@ -18,7 +18,8 @@ _PATH = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/r
 
 @contextlib.contextmanager
 def refusing(bench: Bench, group: str, resource: str, namespace: str, message: str) -> Iterator[None]:
-    """While inside, creating and changing such objects in a namespace is refused with this message."""
+    """While inside, creating and changing such objects in a namespace is refused with this message; with an empty one
+    the webhook does not answer at all."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -40,7 +41,10 @@ def refusing(bench: Bench, group: str, resource: str, namespace: str, message: s
     context.load_cert_chain(pair.certificate, pair.key)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
+    if message:
+        thread.start()
+    else:
+        server.server_close()
     rules = [{"apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": [resource]}]
     hook = {
         "name": "refuses.example.com",
@@ -60,6 +64,7 @@ def refusing(bench: Bench, group: str, resource: str, namespace: str, message: s
         yield
     finally:
         bench.client.delete(_PATH)
-        server.shutdown()
-        server.server_close()
-        thread.join()
+        if message:
+            server.shutdown()
+            server.server_close()
+            thread.join()
