@@ -16,7 +16,9 @@ struct card_handle {
   int fd; /* -1 closed; 0 never opened */
   dev_t device;
   ino_t inode;
-  int64_t next_open, next_check, jammed; /* jammed: since when the lock was not to be had; 0 it was */
+  int64_t next_open, next_check;
+  int64_t refused; /* since when the lock has not been to be had; 0 it was */
+  int refusals;
 };
 
 /* Reads the whole file, opening or making it if need be. False: there is none to be used now. */

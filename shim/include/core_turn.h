@@ -22,6 +22,7 @@ enum { TURN_SAMPLES = 11 };
 struct turn_seen {
   uint64_t owner;
   int64_t kept;    /* how long it has had the turn while a launch waited here */
+  uint64_t account; /* its account when that began: one that keeps the turn rightly has less than this container, and more and more */
   int64_t unused;  /* how long it left the turn alone that it could have had */
   int64_t passed;  /* until when it is not left much time for it any more */
   int64_t ignored; /* until when it is taken not to be there: it kept the turn too long */
@@ -35,6 +36,11 @@ struct turn {
   int64_t next_look;   /* while the container has the turn */
   int64_t written;     /* when the own record was */
   int64_t looked, active; /* active: when the container last had or wanted the turn */
+  int64_t duration;    /* of the latest launch */
+  int late;            /* turns in a row after which the card was not done when expected */
+  int64_t careful;     /* until then predictions are not relied on */
+  int64_t expected;    /* when the card should be done with what the last turn launched; 0 once that was looked at */
+  int64_t predecessor_finish; /* of the tenant that had the turn before */
   int64_t raised;      /* finish as this process last put it */
   int64_t unknown;     /* until then a launch of unknown length is taken to be under way */
   int64_t skipped;     /* when it last launched without the turn, being light */
@@ -44,7 +50,6 @@ struct turn {
   int64_t watched;     /* since when the same word has been seen */
   uint64_t watched_word;
   int64_t polled;      /* when a waiting launch last looked */
-  int64_t overdrawn;   /* by so much the container's last turn was too long, in the others' time */
   struct turn_seen seen[CARD_TENANTS];
   int64_t light_about; /* until when a light tenant is taken to be there */
   int64_t unmanaged;   /* until when turns are not waited for */

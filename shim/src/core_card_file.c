@@ -16,7 +16,8 @@
 
 static const char directory[] = "/tmp/vgpulock"; /* upstream's plugin mounts the host's into every vGPU container */
 static const int64_t open_interval = SECOND, repair_interval = 100 * MILLISECOND, check_interval = SECOND;
-static const int64_t jammed_most = 50 * MILLISECOND; /* the lock is held for some microseconds */
+static const int64_t refused_most = 50 * MILLISECOND; /* the lock is held for some microseconds */
+enum { LOCK_TRIES = 4, MOST_REFUSALS = 20 };
 
 /* The UUID stands in a file that the tenant writes. */
 static bool path_of(const char *uuid, char path[128]) {
@@ -74,7 +75,7 @@ static bool open_file(struct card_handle *handle, const char *path) {
   handle->fd = fd;
   handle->device = status.st_dev;
   handle->inode = status.st_ino;
-  handle->jammed = 0;
+  handle->refused = handle->refusals = 0;
   return true;
 }
 
@@ -116,7 +117,7 @@ bool card_file_read(struct card_handle *handle, const char *uuid, int64_t now, s
       return false;
     }
   }
-  if (handle->jammed && now - handle->jammed > jammed_most) {
+  if (handle->refusals > MOST_REFUSALS && now - handle->refused > refused_most) {
     tell(directory, "somebody holds a file's lock");
     drop(handle, now + open_interval);
     return false;
@@ -137,11 +138,12 @@ void card_file_write(const struct card_handle *handle, int slot, const struct ca
 }
 
 static bool enter(struct card_handle *handle, int64_t now) {
-  if (lock(handle, F_WRLCK)) {
-    handle->jammed = 0;
+  for (int i = 0; i < LOCK_TRIES; i++) {
+    if (!lock(handle, F_WRLCK)) continue;
+    handle->refused = handle->refusals = 0;
     return true;
   }
-  if (!handle->jammed) handle->jammed = now;
+  if (!handle->refusals++) handle->refused = now;
   return false;
 }
 

@@ -293,6 +293,12 @@ static void measure(struct limiter *limiter, struct stream *stream, struct segme
   if (from_base > rebase_interval) rebase(timeline, segment->end, end);
 }
 
+static void delay(struct limiter *limiter, struct stream *stream, int64_t time) {
+  stream->finish += time;
+  for (struct segment *segment = stream->first; segment; segment = segment->next) segment->due += time;
+  limiter->horizon = later(limiter->horizon, stream->finish);
+}
+
 static void reap_stream(struct limiter *limiter, struct stream *stream, int64_t now, bool soon) {
   while (stream->first) {
     struct segment *segment = stream->first;
@@ -300,7 +306,10 @@ static void reap_stream(struct limiter *limiter, struct stream *stream, int64_t 
     enum mark_state state = mark_state(segment->end);
     if (state == MARK_PENDING) {
       /* It takes longer than predicted, and so will what comes behind it. */
-      if (segment->due < now) stream->finish = later(stream->finish, now + nearly_idle * 2);
+      if (segment->due < now) {
+        if (limiter->active_streams <= 1) delay(limiter, stream, now - segment->due);
+        stream->finish = later(stream->finish, now + nearly_idle * 2);
+      }
       break;
     }
     if (state == MARK_DONE) measure(limiter, stream, segment, now);

@@ -9,7 +9,7 @@
 /* Measured on an H200: a change of context; sums and latencies by period and by work in flight. */
 static const int64_t switch_time = 150 * MICROSECOND;
 static const int64_t in_flight = 2 * MILLISECOND, in_flight_light = 400 * MICROSECOND;
-static const int64_t periods[] = {20 * MILLISECOND, 20 * MILLISECOND, 20 * MILLISECOND, 100 * MILLISECOND / 3, 50 * MILLISECOND, 50 * MILLISECOND};
+static const int64_t periods[] = {25 * MILLISECOND, 25 * MILLISECOND, 25 * MILLISECOND, 100 * MILLISECOND / 3, 50 * MILLISECOND, 50 * MILLISECOND};
 static const int64_t longest_period = 100 * MILLISECOND; /* divided without rest by all but one: windows of 100 ms look alike */
 
 static const int64_t look_alone = 10 * MILLISECOND, look_absent = SECOND, look_turn = 250 * MICROSECOND;
@@ -17,10 +17,14 @@ static const int64_t there = SECOND;                    /* a tenant seen within 
 static const int64_t awake = 100 * MILLISECOND;         /* and within this one busy */
 static const int64_t waits = 15 * MILLISECOND;          /* a waiter seen within this time still waits */
 static const int64_t stale = 10ll * SECOND;             /* a record not used for so long is free */
+static const int64_t lead = 80 * MICROSECOND;           /* from the turn's end to the card's being done */
+static const int64_t lead_most = 5 * MILLISECOND;       /* longer launches are not predicted that well */
+static const int64_t oversleep = 150 * MICROSECOND, late = 200 * MICROSECOND, careful_time = SECOND;
+enum { MOST_LATE = 3 }; /* turns in a row: now and then the driver's slice ends within the lead */
 static const int64_t shortest_sleep = 20 * MICROSECOND, longest_sleep = 200 * MICROSECOND;
 static const int64_t write_interval = 500 * MICROSECOND;
 static const int64_t next_grace = 300 * MICROSECOND;    /* for the one whose turn it is to take it */
-static const int64_t grace = 1500 * MICROSECOND;        /* for one that does not show itself any more */
+static const int64_t grace = MILLISECOND;               /* for one that does not show itself any more */
 static const int64_t unknown_most = 20 * MILLISECOND, finish_most = SECOND;
 static const int64_t overstay = 50 * MILLISECOND, long_launch_most = 100 * MILLISECOND, ignore_time = 10ll * SECOND;
 static const int64_t through_grace = MILLISECOND;       /* for a light one's launch to be done */
@@ -164,7 +168,6 @@ static void settle(struct limiter *limiter, int64_t now) {
 
 static void lose(struct limiter *limiter, uint64_t word, int64_t now) {
   if (!word || !__atomic_compare_exchange_n(&container(limiter)->word, &word, 0, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return;
-  limiter->turn.overdrawn = bounded((now - (int64_t)load(&container(limiter)->ends)) * 1000000 / later(limiter->turn.part, 1000), 0, finish_most);
   settle(limiter, now);
 }
 
@@ -246,25 +249,61 @@ static void free_turn(struct limiter *limiter, int64_t now) {
   struct turn *turn = &limiter->turn;
   uint64_t word = load(&own->word);
   const struct card_turn next = {.word = ((word >> 8) + 1) << 8, .since = (uint64_t)now, .ends = 0};
-  card_file_swap(&turn->handle, word, &next, now);
+  turn->next_look = 0;
+  if (!card_file_swap(&turn->handle, word, &next, now)) return; /* another process has the lock, or the turn */
   lose(limiter, word, now);
   turn->shown.frees = 0;
   turn->yield = false;
   show(limiter, now);
 }
 
-/* Ends the turn when the card is done; returns when to look again. */
+/* When what other processes of the container launched is expected to be done. */
+static int64_t others_finish(const struct limiter *limiter) {
+  uint64_t finish = load(&container(limiter)->finish);
+  return finish == (uint64_t)limiter->turn.raised || finish > INT64_MAX ? 0 : (int64_t)finish;
+}
+
+/* Whether what was launched may take longer than predicted. */
+static bool is_careful(const struct limiter *limiter, int64_t now) {
+  return now < limiter->turn.careful || now < limiter->turn.unknown || limiter->active_streams > 1 || limiter->turn.duration > lead_most ||
+         others_finish(limiter) > now - awake;
+}
+
+/* Ends the turn; returns when to look again. The next tenant is let in a little early, so that its launch waits in the driver
+   when the card is done, and without waiting for this process, should it not get a processor in time. */
 static int64_t end_turn(struct limiter *limiter, int64_t now) {
-  int64_t wake = limiter->horizon;
-  if (wake > now + shortest_sleep || !drained(limiter, now, &wake)) return wake;
+  struct turn *turn = &limiter->turn;
+  int64_t finish = limiter->horizon, wake = finish - lead;
+  bool careful = is_careful(limiter, now);
+  int64_t frees = later(finish, now) + (careful ? grace : oversleep), shown = (int64_t)turn->shown.frees;
+  if (frees < shown || frees > shown + oversleep / 2) {
+    turn->shown.frees = (uint64_t)frees;
+    show(limiter, now);
+  }
+  if (wake > now + shortest_sleep) return wake;
+  if ((careful || others_finish(limiter) > now + lead) && !drained(limiter, now, &wake)) return wake;
+  turn->expected = finish > now ? finish : 0;
   free_turn(limiter, now);
   return now + shortest_sleep;
 }
 
+/* Later, while it waits for the next turn: was the card done when it should have been? */
+static void check_prediction(struct limiter *limiter, int64_t now) {
+  struct turn *turn = &limiter->turn;
+  int64_t wake;
+  if (!turn->expected || now < turn->expected + late) return;
+  if (now < turn->expected + 2 * late) turn->late = drained(limiter, now, &wake) ? 0 : turn->late + 1;
+  if (turn->late >= MOST_LATE) turn->careful = now + careful_time;
+  turn->expected = 0;
+}
+
 static void raise_finish(struct limiter *limiter, int64_t finish) {
   uint64_t *word = &container(limiter)->finish, known = load(word);
-  limiter->turn.raised = finish;
-  while (known < (uint64_t)finish && !__atomic_compare_exchange_n(word, &known, (uint64_t)finish, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
+  while (known < (uint64_t)finish) {
+    if (!__atomic_compare_exchange_n(word, &known, (uint64_t)finish, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) continue;
+    limiter->turn.raised = finish;
+    return;
+  }
 }
 
 static bool goes_before(const struct card_tenant *other, bool light, uint64_t account, bool slot_before) {
@@ -325,11 +364,12 @@ static int64_t within(struct limiter *limiter, int64_t now, int64_t duration, bo
     settle(limiter, start);
     store(&own->ends, (uint64_t)(start + turn->quantum));
   }
-  int64_t most = now < turn->light_about ? in_flight_light : in_flight, ahead = limiter->horizon - now;
+  int64_t most = now < turn->light_about ? in_flight_light : is_careful(limiter, now) ? in_flight : longest_period, ahead = limiter->horizon - now;
   if (ahead + duration > most && ahead > most / 2) {
     *paced = true;
     return limiter->horizon - later(most / 2, sooner(most * 3 / 4, most - duration));
   }
+  turn->duration = duration;
   if (!duration) turn->unknown = now + unknown_most;
   raise_finish(limiter, start + duration);
   if (duration >= look_turn || !duration) show(limiter, now);
@@ -348,6 +388,7 @@ static bool takes_over(struct limiter *limiter, int64_t now, int64_t *wake) {
   if (slot == own_slot(limiter)) return true;
   if (slot < 0 || !is_there(limiter, slot, now)) return left_by_others(limiter, turn->watched, passed, now);
   const struct card_tenant *tenant = &turn->file.tenants[slot];
+  turn->predecessor_finish = (int64_t)tenant->finish;
   int64_t seen = (int64_t)tenant->seen, frees = (int64_t)tenant->frees;
   int64_t ends = bounded((int64_t)turn->file.turn.ends, turn->watched - longest_period, turn->watched + longest_period);
   int64_t finish = bounded((int64_t)tenant->finish, turn->watched - finish_most, now + finish_most);
@@ -355,13 +396,16 @@ static bool takes_over(struct limiter *limiter, int64_t now, int64_t *wake) {
   if (tenant->finish == CARD_FINISH_UNKNOWN) finish = seen + unknown_most;
   turn->longest = bounded(finish - now, turn->longest, finish_most);
   int64_t deadline = later(later(finish, seen), turn->watched) + later(finish - seen, 0) / 10 + grace;
-  seen_of(limiter, slot)->kept += passed;
-  if (seen_of(limiter, slot)->kept > longest_period + overstay + bounded(finish - ends, 0, long_launch_most) + turn->overdrawn) {
-    seen_of(limiter, slot)->ignored = now + ignore_time;
+  struct turn_seen *kept_by = seen_of(limiter, slot);
+  if (!kept_by->kept) kept_by->account = tenant->account;
+  kept_by->kept += passed;
+  int64_t beyond = kept_by->kept - longest_period - overstay - bounded(finish - ends, 0, long_launch_most);
+  if (beyond > 0 && (tenant->account >= load(&container(limiter)->account) || (int64_t)(tenant->account - kept_by->account) < beyond)) {
+    kept_by->ignored = now + ignore_time;
     return true;
   }
   if (now > deadline) return left_by_others(limiter, deadline, passed, now);
-  int64_t expected = later(frees ? frees : ends, finish);
+  int64_t expected = frees ? finish - lead : later(ends, finish);
   *wake = now + bounded((expected - now) / 4, shortest_sleep, turn->light ? shortest_sleep * 2 : longest_sleep);
   return false;
 }
@@ -415,16 +459,18 @@ static int64_t want(struct limiter *limiter, int64_t now, int64_t duration) {
     show(limiter, now);
     return 0;
   }
+  check_prediction(limiter, now);
   if (!takes_over(limiter, now, &wake)) return wake;
   uint64_t found = turn->watched_word;
+  int64_t done = later(now, sooner(turn->predecessor_finish, now + 2 * lead));
   const struct card_turn next = {.word = ((found >> 8) + 1) << 8 | (uint64_t)(own_slot(limiter) + 1),
                                  .since = (uint64_t)now,
-                                 .ends = (uint64_t)(now + switch_time + turn->quantum)};
+                                 .ends = (uint64_t)(done + switch_time + turn->quantum)};
   if (!card_file_swap(&turn->handle, found, &next, now)) return now + shortest_sleep;
   if (holder(found) >= 0) __atomic_fetch_add(&own->taken_over, 1, __ATOMIC_RELAXED);
   count_wait_for_turn(limiter, waited);
   __atomic_fetch_add(&own->turns, 1, __ATOMIC_RELAXED);
-  limiter->ready = now + switch_time;
+  limiter->ready = done + switch_time;
   store(&own->since, (uint64_t)limiter->ready);
   store(&own->ends, next.ends);
   store(&own->finish, (uint64_t)limiter->ready);

@@ -153,7 +153,7 @@ class Machine:
         }
 
     def virtual(self, processes: int = 1) -> dict[str, str]:
-        """For a container's programs: the clock only moves when all wait, so that this machine's load changes nothing."""
+        """For a container's programs: the clock only moves when all wait, however busy this machine is."""
         return {
             "LD_PRELOAD": f"{library()}:{BUILD / 'fake' / self.driver / 'libvtime.so'}",
             "VGPUCTL_FAKE_TIME": "virtual",

@@ -1,4 +1,4 @@
-"""Containers on one card: each gets its part, the light ones are quick, and nobody is harmed by one that breaks the rules.
+"""Containers on one card: each gets its part, light ones are quick, and nobody is harmed by one that breaks the rules.
 
 In virtual time on the simulated driver, whose processes have slices of 2 ms with 0.15 ms for a change, as an H200's do.
 """
@@ -118,7 +118,7 @@ def test_each_gets_its_limit_of_a_full_card(card: Card, us: int, limits: list[in
     for got, limit in zip(shares, limits, strict=True):
         assert got == pytest.approx(limit, abs=1.9), shares
     if us < 20000:
-        assert max(row["cv"] for row in rows if row["limit"] >= 30) < 0.1, rows
+        assert max(row["cv"] for row in rows if row["limit"] >= 30) < 0.13, rows
 
 
 @pytest.mark.parametrize(
