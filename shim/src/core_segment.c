@@ -307,7 +307,7 @@ static void reap_stream(struct limiter *limiter, struct stream *stream, int64_t 
     if (state == MARK_PENDING) {
       /* It takes longer than predicted, and so will what comes behind it. */
       if (segment->due < now) {
-        if (limiter->active_streams <= 1) delay(limiter, stream, now - segment->due);
+        if (limiter->active_streams <= 1 && turn_shared(limiter, now)) delay(limiter, stream, now - segment->due);
         stream->finish = later(stream->finish, now + nearly_idle * 2);
       }
       break;

@@ -142,6 +142,7 @@ static void show(struct limiter *limiter, int64_t now) {
   turn->shown.owner = load(&own->owner);
   turn->shown.seen = (uint64_t)now;
   if (now - turn->lingers > linger_most) turn->lingers = 0;
+  if (!has_turn(limiter)) turn->shown.frees = 0;
   turn->shown.wants = has_turn(limiter) ? 0 : (uint64_t)(turn->wanted ? turn->wanted : turn->lingers);
   turn->shown.light = turn->lingers && !turn->wanted ? CARD_LIGHT_LAUNCHED : turn->light;
   turn->shown.finish = now < turn->unknown ? CARD_FINISH_UNKNOWN : load(&own->finish);
@@ -392,6 +393,7 @@ static bool takes_over(struct limiter *limiter, int64_t now, int64_t *wake) {
   int64_t seen = (int64_t)tenant->seen, frees = (int64_t)tenant->frees;
   int64_t ends = bounded((int64_t)turn->file.turn.ends, turn->watched - longest_period, turn->watched + longest_period);
   int64_t finish = bounded((int64_t)tenant->finish, turn->watched - finish_most, now + finish_most);
+  if (frees < (int64_t)turn->file.turn.since) frees = 0; /* of an earlier turn */
   if (frees && now >= frees) return left_by_others(limiter, frees, passed, now);
   if (tenant->finish == CARD_FINISH_UNKNOWN) finish = seen + unknown_most;
   turn->longest = bounded(finish - now, turn->longest, finish_most);
