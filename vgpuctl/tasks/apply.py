@@ -224,7 +224,7 @@ class _Work:
             self.outcome.changes.changes.append(changed(change, action, error))
 
     def _take_back(self, done: Sequence[tuple[Reversible, int | None]], problem: Problem) -> None:
-        """Reverts what was done of a group, the last first."""
+        """Reverts what was done of a group, the last first, as far as that can be done."""
         if not done or self.conduct.dry_run or problem.passing:
             return
         why = f" ({problem.why})" if problem.why else ""
@@ -244,7 +244,7 @@ class _Work:
                 if second.lines() != problem.lines():
                     self.outcome.problems.append(second)
                 self.conduct.say(f"{step.change.target}: going back failed too: {'; '.join(second.lines())}")
-                continue
+                return  # what came before it may be needed to mend that, such as the record of what others had
             if row is not None:
                 rows[row] = msgspec.structs.replace(rows[row], action=Action.TAKEN_BACK)
 

@@ -13,11 +13,12 @@ import msgspec
 import vgpuctl
 from vgpuctl.model import kube, pool
 from vgpuctl.model.change import Target
+from vgpuctl.model.configmaps import PLUGIN_NAMESPACES
 from vgpuctl.model.decode import without_nulls
 from vgpuctl.model.facts import Facts, Part
 from vgpuctl.model.install import libraries as library
 from vgpuctl.model.install.drift import Drift, drift
-from vgpuctl.model.install.manifests import PLUGIN, manifests, target, wanted_hashes
+from vgpuctl.model.install.manifests import PLUGIN, is_device, manifests, target, wanted_hashes
 from vgpuctl.model.install.options import Options
 from vgpuctl.model.install.reasons import events, reason
 from vgpuctl.model.pool import runs_plugin
@@ -192,11 +193,18 @@ def _drift(see: _Look, kept: record.Kept, plugins: list[_Plugin]) -> tuple[list[
     digests = next(mine, {}) or _own(release.options)
     if release.options.shim == "vgpuctl" and not digests:
         return None, "neither the cluster nor this program has the library that was installed"
-    wanted = manifests(release.options, {}, digests=digests)
+    made = manifests(release.options, {}, digests=digests)
+    wanted = [item for item in made if not is_device(item) or not _elsewhere(see, target(item))]
     targets = [target(item) for item in wanted]
     with ThreadPoolExecutor(_AT_ONCE) as many:
         live = zip(targets, many.map(lambda one: _live(see, one), targets), strict=True)
         return drift(wanted, {one: item for one, item in live if item is not _UNREAD}), ""
+
+
+def _elsewhere(see: _Look, one: Target) -> bool:
+    """The device configuration is in another namespace where the plugin looks, so that none was made."""
+    others = (Target(one.kind, one.name, space) for space in PLUGIN_NAMESPACES if space != one.namespace)
+    return any(_live(see, other) for other in others)
 
 
 def _own(options: Options) -> dict[str, str]:

@@ -95,6 +95,17 @@ def kept(item: Object) -> bool:
     )
 
 
+def is_device(item: Object) -> bool:
+    """The device configuration, which scheduler and plugin read once."""
+    return item["kind"] == "ConfigMap" and DEVICE.data_key in item.get("data", {})
+
+
+def is_part(item: Mapping[str, Any]) -> bool:
+    """A live object that an installation made. What other commands of vgpuctl make (a team's namespace, a
+    configuration) is managed by it too, but no part of an installation."""
+    return ((item.get("metadata") or {}).get("labels") or {}).get(PART_OF) == MANAGER
+
+
 def target(item: Object) -> Target:
     """What an object is called."""
     metadata = item["metadata"]

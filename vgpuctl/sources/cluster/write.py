@@ -24,7 +24,7 @@ _REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
 def get(connection: Connection, target: Target) -> dict[str, Any] | None:
-    """An object as raw JSON; None when it, or its kind, does not exist. Raises Problem."""
+    """An object as raw JSON; None when it does not exist. Raises Problem (404: its kind is not served)."""
     try:
         resource = _resource(connection, target)
         return _json(connection.request("GET", resource.path(target.namespace, target.name)))
@@ -189,8 +189,10 @@ def _resource(connection: Connection, target: Target) -> Resource:
     for item in served:
         if item.kind == target.kind and "/" not in item.name:
             return Resource(item.kind, item.name, dict, target.api_version, item.namespaced)
-    raise Problem(
+    problem = Problem(
         f"the cluster knows no kind {target.kind} of {target.api_version}",
         remedy="is its custom resource installed?",
         exit_code=Exit.FINDINGS,
     )
+    problem.status = 404
+    raise problem

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -11,22 +11,27 @@ import vgpuctl
 from vgpuctl.model import pool
 from vgpuctl.model.change import Change, How, Target
 from vgpuctl.model.changes import Changes
-from vgpuctl.model.config.kind import DEVICE
+from vgpuctl.model.config.generate import ASSUMED
 from vgpuctl.model.facts import Facts
 from vgpuctl.model.install import libraries
 from vgpuctl.model.install.compare import shown
-from vgpuctl.model.install.manifests import PLUGIN, manifests, target
+from vgpuctl.model.install.manifests import PLUGIN, is_device, is_part, manifests, target
 from vgpuctl.model.install.manifests import kept as is_kept
 from vgpuctl.model.install.options import Options
 from vgpuctl.model.install.release import Release
 from vgpuctl.model.problem import Exit, Problem
-from vgpuctl.tasks.apply import Conduct, Group, Outcome, Step, is_ours
+from vgpuctl.tasks.apply import Conduct, Group, Outcome, Step
 from vgpuctl.tasks.install import preflight, record, rollout, scheduler
-from vgpuctl.tasks.install.live import Live, Object, check_rights, read
+from vgpuctl.tasks.install.live import Live, Object, check_rights, find, read
 from vgpuctl.tasks.install.objects import as_installed, bring_about, merged
 from vgpuctl.tasks.inventory import WANTED as INVENTORY
 from vgpuctl.tasks.inventory import inventory
 from vgpuctl.tasks.load import load
+
+_GUESSED = (
+    f"the nodes do not tell their cards: gpuMemoryFactor is chosen for {ASSUMED.cards} cards of "
+    f"{ASSUMED.memory // 1024} GiB a node; for a finer one apply what vgpuctl config generate --gpus writes first"
+)
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,8 @@ def install(cluster: Live, kept: record.Kept | None, wish: Wish, conduct: Conduc
     plan = bring_about(cluster, wanted, live, force=conduct.force)
     backups = kept.release.backups if kept else ()
     fresh = any(is_device(item) and live[target(item)] is None for item in wanted)
+    if fresh and not inventory(facts).context.nodes:
+        notes.append(_GUESSED)
     patch = scheduler.Patch(facts)
     if wish.patch_scheduler:
         patch = scheduler.patch(cluster, facts, backups, conduct.now(), fresh=fresh)
@@ -64,7 +71,7 @@ def install(cluster: Live, kept: record.Kept | None, wish: Wish, conduct: Conduc
     if problems:
         return Outcome(Changes(source=cluster.name, dry_run=conduct.dry_run), problems)
     _say(conduct, *notes, *plan.notes, *patch.notes, *verdict.notes)
-    steps: list[Step] = [*prune(cluster, kept.release.options if kept else None, wanted), *plan.steps, *patch.steps]
+    steps: list[Step] = [*prune(cluster, [kept.release.options] if kept else [], wanted), *plan.steps, *patch.steps]
     done = Release(phase="installed", options=wish.options, backups=merged(backups, (*plan.backups, *patch.backups)))
     if kept:
         done = msgspec.structs.replace(done, former=kept.release.former)
@@ -77,8 +84,8 @@ def install(cluster: Live, kept: record.Kept | None, wish: Wish, conduct: Conduc
         whole = rollout.whole_rollout(cluster, rollout.daemonset(wish.options.namespace), "the plugin", conduct)
         groups.append(Group([*patch.waits, whole], needed=True))
     if not conduct.dry_run:
-        check_rights(cluster, [change for group in groups for change in group.changes])
         groups.append(Group([record.write(begun, done)]))
+        check_rights(cluster, [change for group in groups for change in group.changes])
     outcome = record.carry_out(cluster, groups, conduct, mine)
     if not outcome.problems and not conduct.dry_run:
         conduct.say("next: vgpuctl doctor, then vgpuctl quota set TEAM N")
@@ -95,19 +102,13 @@ def built(options: Options) -> dict[str, bytes]:
     return {} if options.shim == "upstream" else libraries.built()
 
 
-def is_device(item: Object) -> bool:
-    """The device configuration, which scheduler and plugin read once."""
-    return item["kind"] == "ConfigMap" and DEVICE.data_key in item.get("data", {})
-
-
-def prune(cluster: Live, before: Options | None, wanted: Sequence[Object]) -> list[Step]:
+def prune(cluster: Live, before: Iterable[Options], wanted: Sequence[Object]) -> list[Step]:
     """Deletes what other options had made and these do not want, if it is ours."""
-    if before is None:
-        return []
     names = {target(item) for item in wanted}
-    old = [item for item in as_installed(before, None) if target(item) not in names and not _stays(item)]
-    found = [(item, live) for item in old if (live := cluster.get(target(item))) and is_ours(live)]
-    return [Change(target(item), How.DELETE, None, live, why="no longer wanted") for item, live in found]
+    made = [item for options in before for item in as_installed(options, None)]
+    old = dict.fromkeys(target(item) for item in made if target(item) not in names and not _stays(item))
+    found = [(one, live) for one in old if (live := find(cluster, one)) and is_part(live)]
+    return [Change(one, How.DELETE, None, live, why="no longer wanted") for one, live in found]
 
 
 def _stays(item: Object) -> bool:

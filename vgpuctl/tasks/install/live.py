@@ -26,6 +26,16 @@ def read(cluster: Live, objects: Iterable[Object]) -> dict[Target, Object | None
     return {one: cluster.get(one) for one in map(target, objects)}
 
 
+def find(cluster: Live, one: Target) -> Object | None:
+    """A live object; None too where the cluster does not know its kind (any more). Raises Problem."""
+    try:
+        return cluster.get(one)
+    except Problem as problem:
+        if problem.status != 404:
+            raise
+        return None
+
+
 _VERBS = {
     How.APPLY: ("patch",),
     How.CREATE: ("create",),
@@ -68,7 +78,7 @@ def monitors(cluster: Live) -> str:
         try:
             cluster.may("get", Target(kind, "", "default", "monitoring.coreos.com/v1"))
         except Problem as problem:
-            if problem.exit_code is not Exit.FINDINGS:
+            if problem.status != 404:
                 raise
             continue
         return kind

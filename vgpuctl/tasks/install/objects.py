@@ -56,10 +56,13 @@ def bring_about(
     former: Iterable[Object] = (),
     force: bool = False,
 ) -> Plan:
-    """The steps to objects. former: what an earlier version applied, to see what it set and we do not.
-    force: what others made by hand is replaced; what a tool keeps elsewhere never is."""
+    """The steps to objects. former: what was applied before, to see what it set and we do not; of two states of one
+    object the first is what a failure goes back to. force: what others made by hand is replaced; what a tool keeps
+    elsewhere never is."""
     plan = Plan()
-    before = {target(item): item for item in former}
+    before: dict[Target, list[Object]] = {}
+    for item in former:
+        before.setdefault(target(item), []).append(item)
     others: dict[Owner, list[Target]] = {}
     for item in wanted:
         one = target(item)
@@ -71,7 +74,7 @@ def bring_about(
             if not is_ours(have) and "immutable" not in item:
                 plan.notes.append(f"{one} is there already and is used as it is")
         elif (whose := owner(have)) is None:
-            _ours(plan, item, have, before.get(one))
+            _ours(plan, item, have, before.get(one, []))
         elif force and not whose.elsewhere:
             _taken_over(plan, cluster, item, have)
         else:
@@ -80,15 +83,16 @@ def bring_about(
     return plan
 
 
-def _ours(plan: Plan, item: Object, have: Object, former: Object | None) -> None:
-    lines = together((*differences(item, have), *(dropped(former, item, have) if former else ())))
+def _ours(plan: Plan, item: Object, have: Object, former: Sequence[Object]) -> None:
+    left = dict.fromkeys(line for one in former for line in dropped(one, item, have))
+    lines = together((*differences(item, have), *left))
     change = Change(target(item), How.APPLY, item, have, lines)
     if not lines:
         plan.unchanged.append(change)
-    elif former is None:
+    elif not former:
         plan.steps.append(change)
     else:
-        plan.steps.append(Reversible(change, lambda: [_apply(former, item)]))
+        plan.steps.append(Reversible(change, lambda: [_apply(former[0], item)]))
 
 
 def _taken_over(plan: Plan, cluster: Live, item: Object, have: Object) -> None:
@@ -187,8 +191,11 @@ def backed_up(backup: Backup) -> Target:
 
 
 def merged(old: Iterable[Backup], new: Iterable[Backup]) -> tuple[Backup, ...]:
-    """All backups; of two of one place the older one holds what was there before us."""
+    """All backups. Of two of one object the older one is what was there before us; of two of one text the newer, since
+    somebody wrote it after us, else there were none."""
     found: dict[tuple[Target, str], Backup] = {}
     for backup in (*old, *new):
-        found.setdefault((backed_up(backup), backup.path), backup)
+        place = (backed_up(backup), backup.path)
+        if backup.path or place not in found:
+            found[place] = backup
     return tuple(found.values())

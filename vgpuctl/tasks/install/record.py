@@ -101,10 +101,12 @@ def holder(cluster: Live, conduct: Conduct, seconds: float) -> Holder:
     return Holder(who=who, host=socket.gethostname(), pid=os.getpid(), since=now, until=now + seconds + _MARGIN)
 
 
-def take(kept: Kept | None, release: Release) -> Change | Reversible:
-    """The first write of a command: makes the record, or takes it over if it still says what was read."""
+def take(kept: Kept | None, release: Release) -> Reversible:
+    """The first write of a command: makes the record, or takes it over if it still says what was read. It is the last
+    to be taken back, so that it stays while anything else does."""
     if kept is not None:
-        return write(kept.release, release, kept.text)
+        as_it_was = msgspec.structs.replace(kept.release, holder=None)
+        return Reversible(write(kept.release, release, kept.text), lambda: [write(release, as_it_was)])
     made = Change(
         PLACE,
         How.CREATE,

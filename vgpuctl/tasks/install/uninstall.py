@@ -12,7 +12,8 @@ from vgpuctl.model import annotation, pool
 from vgpuctl.model.change import Change, How, Line, Target
 from vgpuctl.model.facts import Facts, Part
 from vgpuctl.model.history import PLACE as HISTORY
-from vgpuctl.model.install.manifests import CLEANUP, PART_OF, PLUGIN, cleanup, target
+from vgpuctl.model.install.manifests import CLEANUP, PART_OF, PLUGIN, cleanup, is_part, target
+from vgpuctl.model.install.options import Options
 from vgpuctl.model.install.reasons import is_ready
 from vgpuctl.model.install.release import PLACE, Backup, Release
 from vgpuctl.model.pod.names import QUEUE
@@ -20,8 +21,8 @@ from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.model.quota.team import MANAGED_BY, MANAGER, TEAM
 from vgpuctl.tasks.apply import Conduct, Group, Outcome, Step, Wait, apply, is_ours
 from vgpuctl.tasks.install import record, rollout, scheduler
-from vgpuctl.tasks.install.live import Live, Object, check_rights
-from vgpuctl.tasks.install.objects import as_installed, backed_up, gone
+from vgpuctl.tasks.install.live import Live, Object, check_rights, find
+from vgpuctl.tasks.install.objects import as_installed, backed_up, cleaned, gone
 from vgpuctl.tasks.load import load
 
 _PARTS = (Part.PODS, Part.NODES, Part.CONFIGMAPS, Part.DEPLOYMENTS)
@@ -94,25 +95,28 @@ def _installed(
 ) -> list[Group]:
     """Everything but the record."""
     space, backups = kept.namespace, kept.release.backups
-    plugin = cluster.get(rollout.daemonset(space))
-    first: list[Step] = [record.take(kept, begun)]
-    if plugin is not None and is_ours(plugin):
+    found = cluster.get(rollout.daemonset(space))
+    plugin = found if found is not None and is_part(found) else None
+    others = found is not None and plugin is None  # such as what came back in a run that was cut off
+    first: list[Step] = [record.write(kept.release, begun, kept.text)]
+    if plugin is not None:
         first += [_delete(plugin), rollout.no_pods(cluster, space, PLUGIN)]
     ours = _objects(cluster, kept)
     undone, notes = scheduler.undo(cluster, facts, backups)
     restored = _restored(cluster, backups, [*ours, *([plugin] if plugin else [])], notes, conduct)
+    if others:
+        notes.append(f"{rollout.daemonset(space)} is not vgpuctl's: what it has on the nodes stays")
     for line in notes:
         conduct.say(line)
-    found = [
+    groups = [
         Group(first, needed=True),
-        Group(_cleaning(cluster, kept, facts, wish), about=_CLEANING, needed=True),
+        *([] if others else [Group(_cleaning(cluster, kept, facts, wish), about=_CLEANING, needed=True)]),
         Group([*map(_delete, ours), *undone, *restored], needed=True),
     ]
-    registered = _registered(facts)
+    registered = [] if others else _registered(facts, kept.release.options)
     if registered and not any(backup.kind == "DaemonSet" and not backup.path for backup in backups):
-        names = rollout.some([change.target.name for change in registered])
-        found.append(Group(registered, about=f"what the plugin registered is removed from {names}", needed=True))
-    return found
+        groups.append(Group(registered, about="what the plugin registered is removed from the nodes", needed=True))
+    return groups
 
 
 def _delete(item: Object) -> Change:
@@ -169,9 +173,9 @@ def _objects(cluster: Live, kept: record.Kept) -> list[Object]:
     found = [
         {"kind": one.kind, "apiVersion": one.api_version, **live}
         for one in reversed(names)
-        if one not in left_out and one.kind != "Namespace" and (live := cluster.get(one))
+        if one not in left_out and one.kind != "Namespace" and (live := find(cluster, one))
     ]
-    return [item for item in found if is_ours(item)]
+    return [item for item in found if is_part(item)]
 
 
 def _restored(
@@ -184,7 +188,10 @@ def _restored(
         if backup.path:
             continue
         one = backed_up(backup)
-        if one not in ours and cluster.get(one) is not None:
+        there = None if one in ours else cluster.get(one)
+        if there is not None and cleaned(there) == backup.before:
+            continue  # it came back in a run that was cut off
+        if there is not None:
             notes.append(f"{one} is there already: what was there before the install does not come back")
         elif conduct.dry_run == "server" and one in ours:
             notes.append(f"{one} comes back as it was before the install; not checked, since ours is still there")
@@ -193,13 +200,14 @@ def _restored(
     return steps
 
 
-def _registered(facts: Facts) -> list[Change]:
-    """Removes the plugin's annotations of nodes."""
+def _registered(facts: Facts, options: Options) -> list[Change]:
+    """Removes the plugin's annotations of nodes; of all on which it may run, since one may just now be registered."""
     found = []
     for node in facts.nodes.value or ():
-        there = [key for key in _REGISTERED if node.metadata.annotation(key) is not None]
-        if there:
-            body = {"metadata": {"annotations": dict.fromkeys(there)}}
+        labels = node.metadata.labels or {}
+        there = any(node.metadata.annotation(key) is not None for key in _REGISTERED)
+        if there or options.node_selector.items() <= labels.items():
+            body = {"metadata": {"annotations": dict.fromkeys(_REGISTERED)}}
             found.append(Change(Target("Node", node.metadata.name), How.MERGE, body, {}, routine=True))
     return found
 
@@ -208,7 +216,7 @@ def _namespace(cluster: Live, kept: record.Kept, facts: Facts, conduct: Conduct)
     """The namespace goes if we made it and nobody else runs in it."""
     place = Target("Namespace", kept.namespace)
     found = cluster.get(place)
-    if found is None or not is_ours(found):
+    if found is None or not is_part(found):
         return []
     pods = [pod for pod in facts.pods.need() if pod.metadata.namespace == kept.namespace]
     others = [pod.metadata.name for pod in pods if pod.metadata.label("name") not in (PLUGIN, CLEANUP)]

@@ -30,7 +30,7 @@ from vgpuctl.tasks.apply import Conduct, Group, Outcome, Reversible, Step, Wait,
 from vgpuctl.tasks.install import preflight, record, rollout
 from vgpuctl.tasks.install.install import installed_objects, prune
 from vgpuctl.tasks.install.live import Live, Object, check_rights, read
-from vgpuctl.tasks.install.objects import as_installed, bring_about, cleaned
+from vgpuctl.tasks.install.objects import as_installed, bring_about, cleaned, merged
 from vgpuctl.tasks.inventory import WANTED as INVENTORY
 from vgpuctl.tasks.load import load
 
@@ -49,7 +49,7 @@ class Wish:
     skip: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Aim:
     """The release to arrive at, and its objects."""
 
@@ -90,7 +90,10 @@ def upgrade(cluster: Live, kept: record.Kept, wish: Wish, conduct: Conduct) -> O
     aim = _former(cluster, release) if wish.back else _newest(release, wish.options, facts, former, conduct)
     live = read(cluster, aim.objects)
     before = as_installed(former.options, former.plugin) if former else []
+    if release.phase == "upgrading":  # which may have come any way towards these
+        before += as_installed(release.options, running)
     plan = bring_about(cluster, aim.objects, live, former=before, force=conduct.force)
+    aim.release = msgspec.structs.replace(aim.release, backups=merged(release.backups, plan.backups))
     problems = list(plan.refusals)
     if not wish.back:
         verdict = preflight.look(cluster, facts, aim.objects, wish.skip, only=preflight.UPGRADE)
@@ -99,16 +102,16 @@ def upgrade(cluster: Live, kept: record.Kept, wish: Wish, conduct: Conduct) -> O
     if problems:
         return Outcome(Changes(source=cluster.name, dry_run=conduct.dry_run), problems)
     nodes = _nodes(cluster, facts, wish.nodes, here.namespace, _template(aim.plugin))
-    pruned = prune(cluster, former.options if former else None, aim.objects)
+    pruned = prune(cluster, [release.options, *([former.options] if former else [])], aim.objects)
     if not (plan.steps or nodes.now or pruned) and msgspec.structs.replace(release, holder=None) == aim.release:
         return record.carry_out(cluster, [Group([], plan.unchanged)], conduct, None)
 
     size = _size(aim.release.options.max_unavailable, nodes.count)
     batches = [nodes.now[start : start + size] for start in range(0, len(nodes.now), size)]
     mine = record.holder(cluster, conduct, conduct.timeout * (len(batches) + 1))
-    begun = msgspec.structs.replace(
-        aim.release, phase="upgrading", former=release.former if wish.back else former, holder=mine
-    )
+    # on the way back it still says what is to be gone from, should the command be cut off
+    told, goal = (release, release.former) if wish.back else (aim.release, former)
+    begun = msgspec.structs.replace(told, phase="upgrading", backups=aim.release.backups, former=goal, holder=mine)
     steps = _held(plan.steps, nodes, aim, running, former, wish.back) if nodes.now and former else plan.steps
     groups = [Group([record.take(kept, begun), *steps], plan.unchanged, _about(nodes, batches), needed=True)]
     if former:
@@ -118,9 +121,9 @@ def upgrade(cluster: Live, kept: record.Kept, wish: Wish, conduct: Conduct) -> O
     if not nodes.later:
         groups.append(_end(cluster, here, aim, running, pruned, conduct))
     if not conduct.dry_run:
-        check_rights(cluster, [change for group in groups for change in group.changes])
         if not nodes.later:
             groups.append(Group([record.write(begun, aim.release)]))
+        check_rights(cluster, [change for group in groups for change in group.changes])
     for line in plan.notes:
         conduct.say(line)
     outcome = record.carry_out(cluster, groups, conduct, mine)
@@ -129,10 +132,18 @@ def upgrade(cluster: Live, kept: record.Kept, wish: Wish, conduct: Conduct) -> O
             rollout.template_of(pod) == _template(aim.plugin) for pod in rollout.pods_of(cluster, here.namespace)
         )
         where = f"{done} of {nodes.count} nodes run what was asked for"
-        conduct.say(f"{where}; go on: vgpuctl upgrade; go back: vgpuctl upgrade --rollback")
+        if _under_way(cluster):
+            on = "vgpuctl upgrade --rollback" if wish.back else "vgpuctl upgrade; go back: vgpuctl upgrade --rollback"
+            conduct.say(f"{where}; go on: {on}")
         if outcome.problems:
             _correct(outcome.changes.changes, here, outcome.problems[0], where)
     return outcome
+
+
+def _under_way(cluster: Live) -> bool:
+    """The record says so; an upgrade whose first steps were refused and taken back has left no trace."""
+    kept = record.read(cluster)
+    return kept is not None and kept.release.phase == "upgrading"
 
 
 def _fits(release: Release, options: Options) -> None:

@@ -1,0 +1,205 @@
+"""What was there before, or is others', outlives an installation, whatever happens to it on the way."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.client import ApiError
+from tests.cluster.pool import load, read
+from tests.install import contents, webhook
+from tests.install.conftest import Ran, Vgpuctl
+from tests.install.proxy import Proxy
+from tests.install.rig import DAEMONSET, GPU_NODES, HERE, Rig
+from tests.install.test_interrupted import HISTORY
+from vgpuctl.tasks.install import rollout
+
+pytestmark = pytest.mark.cluster
+Run = Callable[..., Ran]
+INSTALL = ("install", "--patch-scheduler", "--no-wait", "--max-unavailable", "100%", "--yes")
+IMAGE = "registry.example.com/volcano-vgpu-device-plugin:v1.12.1"
+RUNTIME_CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+POD_MONITORS: dict[str, Any] = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "podmonitors.monitoring.coreos.com"},
+    "spec": {
+        "group": "monitoring.coreos.com",
+        "names": {"kind": "PodMonitor", "plural": "podmonitors"},
+        "scope": "Namespaced",
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                },
+            }
+        ],
+    },
+}
+
+
+@pytest.fixture
+def run(rig: Rig, vgpuctl: Vgpuctl) -> Run:
+    """Runs a command that must end with this code."""
+
+    def go(*arguments: str, code: int = 0) -> Ran:
+        ran = vgpuctl(*arguments, config=rig.kubeconfig)
+        assert ran.code == code, (arguments, ran.out, ran.err)
+        return ran
+
+    return go
+
+
+@pytest.fixture
+def by_hand(rig: Rig) -> contents.Contents:
+    """A cluster in which somebody put the plugin by hand."""
+    rig.bench.kubectl("apply", "-f", str(HERE / "by-hand.yaml"))
+    rig.wait("it runs", rig.settled)
+    return rig.contents()
+
+
+def device_config(namespace: str = "kube-system") -> Any:
+    found = [item for item in read(HERE / "by-hand.yaml") if item["metadata"]["name"] == "volcano-vgpu-device-config"]
+    found[0]["metadata"]["namespace"] = namespace
+    return found[0]
+
+
+class TestWhatOtherCommandsMade:
+    def test_a_teams_namespace_stays(self, rig: Rig, run: Run) -> None:
+        run("quota", "set", "gpu-team", "6", "--yes")
+        before = rig.contents()
+        run(*INSTALL, "-n", "gpu-team")
+        run("uninstall", "--yes")
+        assert contents.differences(before, rig.contents(), HISTORY) == []
+
+    def test_a_configuration_stays(self, rig: Rig, run: Run, tmp_path: Path) -> None:
+        (tmp_path / "device-config.yaml").write_text(device_config()["data"]["device-config.yaml"])
+        run("config", "apply", str(tmp_path / "device-config.yaml"), "--yes")
+        before = rig.contents()
+        run(*INSTALL)
+        run("uninstall", "--yes")
+        mark = "/deployments/volcano-scheduler$"  # that of the restart goes, whichever command set it
+        assert contents.differences(before, rig.contents(), f"{HISTORY}|{mark}") == []
+
+
+def test_a_configuration_that_the_plugin_reads_elsewhere_is_no_drift(rig: Rig, run: Run) -> None:
+    load(rig.bench, [device_config("volcano-system")])
+    run(*INSTALL, "--skip", "geometries-configmap", "--skip", "config-place")
+    rig.wait("the plugin runs everywhere", rig.settled)
+    assert run("status", "-o", "json").json["drift"] == []
+
+
+class TestThePluginOfAnother:
+    def test_its_files_stay_when_it_came_back_in_a_run_that_was_cut_off(
+        self, rig: Rig, run: Run, by_hand: contents.Contents, tmp_path: Path
+    ) -> None:
+        run(*INSTALL, "--force-conflicts")
+        rig.wait("ours runs", rig.settled)
+
+        def after(_: int) -> None:
+            if came_back():
+                process.kill()
+                process.wait()
+
+        def came_back() -> bool:
+            try:
+                return "initContainers" not in rig.client.get(DAEMONSET)["spec"]["template"]["spec"]
+            except ApiError:
+                return False
+
+        with Proxy(rig.bench, after) as proxy:
+            environment = {**os.environ, "KUBECONFIG": str(proxy.kubeconfig(tmp_path / "config"))}
+            command = [sys.executable, "-m", "vgpuctl", "uninstall", "--yes"]
+            process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment)
+            assert process.wait(60) == -signal.SIGKILL
+        rig.wait("the former plugin runs again", rig.settled)
+        theirs = [rig.kubelet.host(node) / "usr/local/vgpu/libvgpu.so" for node in GPU_NODES]
+        for file in theirs:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text("what its own container put there")
+        told = run("uninstall", "--yes").err
+        assert [file for file in theirs if not file.exists()] == []
+        assert "volcano-device-plugin is not vgpuctl's" in " ".join(told.split())
+        assert contents.differences(by_hand, rig.contents(), HISTORY) == []
+
+    def test_it_is_not_forgotten_when_neither_ours_nor_itself_is_let_in(
+        self, rig: Rig, run: Run, by_hand: contents.Contents
+    ) -> None:
+        with webhook.refusing(rig.bench, "apps", "daemonsets", "kube-system", "no changes on Fridays"):
+            told = run(*INSTALL, "--force-conflicts", "--timeout", "6s", code=1).err
+        assert "going back failed too" in " ".join(told.split())
+        run(*INSTALL, "--force-conflicts")
+        rig.wait("ours runs", rig.settled)
+        run("uninstall", "--yes")
+        rig.wait("the former plugin runs again", rig.settled)
+        assert contents.differences(by_hand, rig.contents(), HISTORY) == []
+
+    def test_it_comes_back_when_an_upgrade_replaced_it(self, rig: Rig, run: Run) -> None:
+        service = {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "volcano-device-plugin", "namespace": "kube-system", "labels": {"by": "hand"}},
+            "spec": {"clusterIP": "None", "ports": [{"port": 80}], "selector": {"a": "b"}},
+        }
+        crd = {**POD_MONITORS, "metadata": {"name": "servicemonitors.monitoring.coreos.com"}}
+        crd["spec"] = {**crd["spec"], "names": {"kind": "ServiceMonitor", "plural": "servicemonitors"}}
+        load(rig.bench, [service, crd])
+        rig.wait("its kind is served", lambda: served(rig, "servicemonitors"))
+        before = rig.contents()
+        run(*INSTALL)
+        rig.wait("the plugin runs everywhere", rig.settled)
+        run("upgrade", "--monitoring", "ServiceMonitor", "--force-conflicts", "--yes")
+        run("uninstall", "--yes")
+        assert contents.differences(before, rig.contents(), HISTORY) == []
+
+
+class TestUpgrades:
+    def test_one_that_is_refused_leaves_no_trace(self, rig: Rig, run: Run) -> None:
+        run(*INSTALL)
+        rig.wait("the plugin runs everywhere", rig.settled)
+        before = rig.contents()
+        with webhook.refusing(rig.bench, "apps", "daemonsets", "kube-system", "no changes on Fridays"):
+            told = run("upgrade", "--image", IMAGE, "--yes", code=1).err
+        assert "no changes on Fridays" in told and "--rollback" not in told
+        assert contents.differences(before, rig.contents(), HISTORY) == []
+        run("status")
+
+    def test_what_one_brought_goes_on_the_way_back(self, rig: Rig, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(rollout, "_PATIENCE", 2.0)
+        run(*INSTALL)
+        rig.wait("the plugin runs everywhere", rig.settled)
+        before = rig.contents()
+        with rig.trouble("gpu-1", "ImagePullBackOff", "not found", image=IMAGE):
+            run("upgrade", "--image", IMAGE, "--runtime-class", "gpu", "--nodes", "gpu-1", "--yes", code=1)
+        assert "gpu" in {item["metadata"]["name"] for item in rig.client.get(RUNTIME_CLASSES)["items"]}
+        run("upgrade", "--rollback", "--yes")
+        assert contents.differences(before, rig.contents(), f"{HISTORY}|/vgpuctl-release$") == []
+
+
+def test_a_kind_that_is_gone_is_no_hindrance(rig: Rig, run: Run) -> None:
+    """Prometheus' operator was removed with its kinds."""
+    load(rig.bench, [POD_MONITORS])
+    rig.wait("it is served", lambda: served(rig, "podmonitors"))
+    run(*INSTALL, "--monitoring", "PodMonitor")
+    rig.client.delete(f"{CRDS}/{POD_MONITORS['metadata']['name']}")
+    rig.wait("it is gone", lambda: not served(rig, "podmonitors"))
+    run("uninstall", "--yes")
+    assert contents.differences(rig.start, rig.contents(), HISTORY) == []
+
+
+def served(rig: Rig, plural: str) -> bool:
+    try:
+        return bool(rig.client.get(f"/apis/monitoring.coreos.com/v1/{plural}"))
+    except ApiError:
+        return False
