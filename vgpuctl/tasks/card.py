@@ -3,7 +3,7 @@ pod on that node alone. Nothing is evicted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from vgpuctl.model import annotation, pool
@@ -23,6 +23,11 @@ from vgpuctl.tasks.config.texts import Found
 __all__ = ["PARTS", "cordon", "uncordon"]
 
 
+Card = str | int
+"""A UUID, or the index by which NVML knows the card; the plugin hides a card by either. Which UUID an index is cannot
+be told from the register: up to v1.12.0 its order is that of a Go map, another one each time."""
+
+
 @dataclass(frozen=True)
 class Node:
     """A node with its cards. cards: those that it registers. out: what its filter names."""
@@ -31,18 +36,33 @@ class Node:
     cards: tuple[annotation.RegisteredCard, ...]
     out: Filter
 
-    @property
-    def hidden(self) -> bool:
-        """Some card is out of service and not registered, so that places in the register are no indexes."""
-        registered = {card.uuid for card in self.cards}
-        return any(uuid not in registered for uuid in self.out.uuids)
-
     def told(self) -> str:
         """Its cards in words, those out of service too."""
         cards = [f"{card.uuid} ({card.model})" for card in self.cards if card.uuid not in self.out.uuids]
         cards += [f"{uuid} (out of service)" for uuid in self.out.uuids]
         cards += [f"index {index} (out of service)" for index in self.out.indexes]
         return "; ".join(cards) or "none"
+
+    def find(self, gpu: str) -> Card:
+        """What a user named. Raises Problem for what is not there, or is not clear."""
+        if gpu.isdigit():
+            most = len(self.cards) + len(self.out.uuids) + len(self.out.indexes)
+            if int(gpu) < most:
+                return int(gpu)
+        else:
+            uuids = list(dict.fromkeys((*(card.uuid for card in self.cards), *self.out.uuids)))
+            found = [uuid for uuid in uuids if uuid == gpu] or [
+                uuid for uuid in uuids if uuid.startswith(gpu) or uuid.removeprefix("GPU-").startswith(gpu)
+            ]
+            if len(found) == 1:
+                return found[0]
+            if found:
+                told = ", ".join(found)
+                raise Problem(f"{gpu} begins several UUIDs of {self.name}", told, "write more of it", Exit.FINDINGS)
+        raise Problem(f"{self.name} has no card {gpu}", f"its cards: {self.told()}", exit_code=Exit.FINDINGS)
+
+    def is_out(self, card: Card) -> bool:
+        return card in (self.out.uuids if isinstance(card, str) else self.out.indexes)
 
 
 def cordon(cluster: Cluster, facts: Facts, name: str, gpu: str, conduct: Conduct) -> Outcome:
@@ -52,36 +72,34 @@ def cordon(cluster: Cluster, facts: Facts, name: str, gpu: str, conduct: Conduct
     Missing when a needed part is not known.
     """
     text, node = _read(facts, name)
-    uuid = _registered(node, gpu)
-    if uuid is None:
-        already = _out(node, gpu)
-        if already is None:
-            raise _unknown(node, gpu)
-        return _apply(cluster, facts, text, text, name, already, conduct, out=True)
-    left = [card for card in node.cards if card.uuid != uuid and card.uuid not in node.out.uuids]
-    if not left:
+    card = node.find(gpu)
+    if node.is_out(card):
+        return _apply(cluster, facts, text, text, node, card, conduct, out=True)
+    if len([one for one in node.cards if one.uuid != card and one.uuid not in node.out.uuids]) < _least(card):
         raise Problem(
-            f"{uuid} is the last card in service on {name}",
+            f"{_named(card)} is the last card in service on {name}",
             "a plugin without a card registers nothing anew, so the card would stay in use",
             f"take the node out of service: kubectl cordon {name}",
             Exit.FINDINGS,
         )
-    new = text if uuid in node.out.uuids else filters.without(text, name, uuid)
-    return _apply(cluster, facts, text, new, name, uuid, conduct, out=True)
+    return _apply(cluster, facts, text, filters.without(text, name, card), node, card, conduct, out=True)
 
 
 def uncordon(cluster: Cluster, facts: Facts, name: str, gpu: str, conduct: Conduct) -> Outcome:
-    """Brings a card back. gpu: as for `cordon`; an index where the filter names it by that. Raises as `cordon`."""
+    """Brings a card back. gpu: as for `cordon`, and as it was named there. Raises as `cordon`."""
     text, node = _read(facts, name)
-    out = _out(node, gpu)
-    if out is None:
-        uuid = _registered(node, gpu)
-        if uuid is None:
-            raise _unknown(node, gpu)
-        return _apply(cluster, facts, text, text, name, uuid, conduct, out=False)
-    index = int(out) if out.isdigit() else None
-    new = filters.again(text, name, "" if index is not None else out, index)
-    return _apply(cluster, facts, text, new, name, out, conduct, out=False)
+    card = node.find(gpu)
+    new = filters.again(text, name, card) if node.is_out(card) else text
+    return _apply(cluster, facts, text, new, node, card, conduct, out=False)
+
+
+def _least(card: Card) -> int:
+    """Cards that must be left besides: an index may be any of those that are registered."""
+    return 1 if isinstance(card, str) else 2
+
+
+def _named(card: Card) -> str:
+    return card if isinstance(card, str) else f"index {card}"
 
 
 def _read(facts: Facts, name: str) -> tuple[str, Node]:
@@ -116,98 +134,62 @@ def _read(facts: Facts, name: str) -> tuple[str, Node]:
         raise Problem(f"the node config cannot be edited: {error}", exit_code=Exit.FINDINGS) from None
 
 
-def _registered(node: Node, gpu: str) -> str | None:
-    """The UUID of a card that the node registers; None when it is none of them. Raises Problem when it is not clear."""
-    if gpu.isdigit():
-        if node.hidden:
-            raise Problem(
-                f"which card of {node.name} has index {gpu} cannot be told while others are out of service",
-                f"its cards: {node.told()}",
-                "name it by its UUID, or by how that begins",
-                Exit.FINDINGS,
-            )
-        left = [index for index in range(len(node.cards) + len(node.out.indexes)) if index not in node.out.indexes]
-        places = dict(zip(left, node.cards, strict=False))
-        return places[int(gpu)].uuid if int(gpu) in places else None
-    return _one(gpu, [card.uuid for card in node.cards], node)
-
-
-def _out(node: Node, gpu: str) -> str | None:
-    """The UUID or index by which the filter names a card; None when it does not."""
-    if gpu.isdigit():
-        return gpu if int(gpu) in node.out.indexes else None
-    return _one(gpu, node.out.uuids, node)
-
-
-def _one(gpu: str, uuids: Sequence[str], node: Node) -> str | None:
-    found = [uuid for uuid in uuids if uuid == gpu] or [
-        uuid for uuid in uuids if uuid.startswith(gpu) or uuid.removeprefix("GPU-").startswith(gpu)
-    ]
-    if len(found) > 1:
-        raise Problem(f"{gpu} begins several UUIDs of {node.name}", ", ".join(found), "write more of it", Exit.FINDINGS)
-    return found[0] if found else None
-
-
-def _unknown(node: Node, gpu: str) -> Problem:
-    return Problem(f"{node.name} has no card {gpu}", f"its cards: {node.told()}", exit_code=Exit.FINDINGS)
-
-
 def _apply(
-    cluster: Cluster, facts: Facts, old: str, new: str, name: str, card: str, conduct: Conduct, *, out: bool
+    cluster: Cluster, facts: Facts, old: str, new: str, node: Node, card: Card, conduct: Conduct, *, out: bool
 ) -> Outcome:
     """Brings the new text in, as `config apply` does, and waits until the register shows it."""
-    holders = list(_holders(facts, name, card)) if out else []
-    if old == new and (not old.strip() or _shown(facts, name, card, out=out)):
-        state = "is out of service" if out else "is in service"
-        outcome = config.carry_out(cluster, config.Plan(notes=[f"{card} of {name} {state} already"]), conduct)
-        outcome.changes.notes.extend(holders)
-        return outcome
-    plan = config.plan(cluster, facts, [Found("the new node config", NODE, new)], conduct, [], migrate=False)
-    steps = [_with_undo(step, name, card, out=out) for group in plan.groups for step in group.steps]
-    if facts.pods.value is None or any(pod.spec.node_name == name for pod in pool.plugin_pods(facts)):
-        steps.append(_register(cluster, name, card, out=out))
+    name, before = node.name, {one.uuid for one in node.cards}
+    if old == new and (not old.strip() or isinstance(card, int) or (card in before) != out):
+        state = "out of service" if out else "in service"
+        plan = config.Plan(notes=[f"{_named(card)} of {name} is {state} already"])
+        outcome = config.carry_out(cluster, plan, conduct)
     else:
-        plan.notes.append(f"no pod of the plugin runs on {name}: it reads this when it starts")
-    plan.groups = [replace(group, steps=steps) for group in plan.groups]
-    plan.notes += holders
-    return config.carry_out(cluster, plan, conduct)
+        plan = config.plan(cluster, facts, [Found("the new node config", NODE, new)], conduct, [], migrate=False)
+        steps = [_with_undo(step, name, card, out=out) for group in plan.groups for step in group.steps]
+        if not any(pod.spec.node_name == name for pod in pool.plugin_pods(facts)):
+            plan.notes.append(f"no pod of the plugin runs on {name}: it reads this when it starts")
+        elif isinstance(card, str) or not node.out.uuids:
+            steps.append(_register(cluster, name, card, before, out=out))
+        plan.groups = [replace(group, steps=steps) for group in plan.groups]
+        outcome = config.carry_out(cluster, plan, conduct)
+    if out:
+        gone = {card} if isinstance(card, str) else before - {one.uuid for one in _cards(cluster, name)}
+        if isinstance(card, int) and not conduct.dry_run:
+            outcome.changes.notes.extend(f"index {card} is {uuid}" for uuid in sorted(gone))
+        outcome.changes.notes.extend(_holders(facts, name, gone))
+    return outcome
 
 
-def _with_undo(step: Step, name: str, card: str, *, out: bool) -> Step:
+def _with_undo(step: Step, name: str, card: Card, *, out: bool) -> Step:
     if not isinstance(step, Change) or step.target.kind != "ConfigMap":
         return step
     before, after = ("in service", "out of service") if out else ("out of service", "in service")
     verb = "uncordon" if out else "cordon"
-    return replace(step, lines=(Line(f"{name} {card}", before, after),), undo=f"vgpuctl card {verb} {name}/{card}")
+    return replace(
+        step, lines=(Line(f"{name} {_named(card)}", before, after),), undo=f"vgpuctl card {verb} {name}/{card}"
+    )
 
 
-def _shown(facts: Facts, name: str, card: str, *, out: bool) -> bool:
-    """The node registers its cards as it should."""
-    node = next((gpu for gpu in pool.gpu_nodes(facts) if gpu.name == name), None)
-    registered = {one.uuid for one in node.cards} if node else set()
-    return card.isdigit() or (card in registered) != out
+def _cards(cluster: Cluster, name: str) -> tuple[annotation.RegisteredCard, ...]:
+    """What a node registers now."""
+    node = cluster.get(Target("Node", name)) or {"metadata": {}}
+    text = (node["metadata"].get("annotations") or {}).get(annotation.REGISTER, "")
+    return annotation.decode_register(text).cards
 
 
-def _register(cluster: Cluster, name: str, card: str, *, out: bool) -> Wait:
+def _register(cluster: Cluster, name: str, card: Card, before: set[str], *, out: bool) -> Wait:
     """Until the node's register annotation shows it."""
 
-    def cards() -> tuple[annotation.RegisteredCard, ...]:
-        node = cluster.get(Target("Node", name)) or {"metadata": {}}
-        text = (node["metadata"].get("annotations") or {}).get(annotation.REGISTER, "")
-        return annotation.decode_register(text).cards
+    def done() -> bool:
+        now = {one.uuid for one in _cards(cluster, name)}
+        return (card in now) != out if isinstance(card, str) else (now < before if out else now > before)
 
-    before = len(cards())
-    done: Callable[[], bool]
-    if card.isdigit():
-        done = lambda: len(cards()) != before  # noqa: E731
-    else:
-        done = lambda: any(one.uuid == card for one in cards()) != out  # noqa: E731
-    what = f"{name} registers {card}" + (" no more" if out else "")
-    return Wait(what, done, lambda: f"{name} registers {len(cards())} cards as before")
+    what = f"{name} registers {_named(card)}" + (" no more" if out else "")
+    return Wait(what, done, lambda: f"{name} registers {len(_cards(cluster, name))} cards")
 
 
-def _holders(facts: Facts, name: str, card: str) -> Iterator[str]:
-    """Who goes on using a card that is out of service."""
+def _holders(facts: Facts, name: str, cards: Collection[str]) -> Iterator[str]:
+    """Who goes on using cards that are out of service."""
     if facts.pods.value is None:
         yield f"which pods still use it is not known: {facts.pods.reason}"
         return
@@ -217,7 +199,7 @@ def _holders(facts: Facts, name: str, card: str) -> Iterator[str]:
         if pod.spec.node_name == name
         and pool.alive(pod)
         and (held := pool.allocations(pod))
-        and any(one.card == card for one in held.all)
+        and any(one.card in cards for one in held.all)
     )
     if found:
         more = f" and {len(found) - 5} more" if len(found) > 5 else ""

@@ -38,46 +38,41 @@ def filtered(text: str, node: str) -> Filter:
     )
 
 
-def without(text: str, node: str, uuid: str) -> str:
-    """The text in which a card of a node is out of service too. text: "" for none. Raises UnfitError."""
+def without(text: str, node: str, card: str | int) -> str:
+    """The text in which a card of a node is out of service too. text: "" for none. card: its UUID, or NVML's index.
+
+    Raises UnfitError.
+    """
+    part, written = ("uuid", json.dumps(card)) if isinstance(card, str) else ("index", str(card))
+    value = f'{{"{part}": [{written}]}}'
+    new = f'{{"name": {json.dumps(node)}, "filterdevices": {value}}}'
     if not text.strip():
-        return '{"nodeconfig": [\n  ' + _new_entry(node, uuid) + "\n]}\n"
+        return f'{{"nodeconfig": [\n  {new}\n]}}\n'
     here = _Text(text)
     entry = here.filtering(node) or here.last(node)
     if entry is None:
-        return here.appended(here.entries, _new_entry(node, uuid))
+        return here.appended(here.entries, new)
     devices = _field(entry, "filterdevices")
     if devices is None or not isinstance(devices.value, Mapping):
-        value = f'{{"uuid": [{json.dumps(uuid)}]}}'
         return here.replaced(devices.value, value) if devices else here.appended(entry, f'"filterdevices": {value}')
-    uuids = _field(devices.value, "uuid")
-    if uuids is None or not isinstance(uuids.value, Sequence):
-        value = f"[{json.dumps(uuid)}]"
-        return here.replaced(uuids.value, value) if uuids else here.appended(devices.value, f'"uuid": {value}')
-    return here.appended(uuids.value, json.dumps(uuid))
+    listed = _field(devices.value, part)
+    if listed is None or not isinstance(listed.value, Sequence):
+        items = f"[{written}]"
+        return here.replaced(listed.value, items) if listed else here.appended(devices.value, f'"{part}": {items}')
+    return here.appended(listed.value, written)
 
 
-def again(text: str, node: str, uuid: str = "", index: int | None = None) -> str:
+def again(text: str, node: str, card: str | int) -> str:
     """The text in which a card of a node is back in service. Raises UnfitError."""
+    part = "uuid" if isinstance(card, str) else "index"
     while True:
         here = _Text(text)
         entry = here.filtering(node)
-        if entry is None:
+        listed = _list(entry, part) if entry else None
+        places = [number for number, item in enumerate(_items(entry, part)) if item.value == card] if entry else []
+        if listed is None or not places:
             return text
-        found = [
-            (listed, number)
-            for name, wanted in (("uuid", uuid), ("index", "" if index is None else str(index)))
-            for listed in [_list(entry, name)]
-            for number, item in enumerate(_items(entry, name))
-            if item.text == wanted and listed is not None
-        ]
-        if not found:
-            return text
-        text = here.removed(*found[0])
-
-
-def _new_entry(node: str, uuid: str) -> str:
-    return f'{{"name": {json.dumps(node)}, "filterdevices": {{"uuid": [{json.dumps(uuid)}]}}}}'
+        text = here.removed(listed, places[0])
 
 
 class _Text:

@@ -123,7 +123,8 @@ def _verdicts(output: ConfigDiff) -> Iterator[str]:
                 if any(name in difference.restart for difference in one.differences)
             ]
             restart = f"; {' and '.join(readers)} must be restarted to take it" if readers else ""
-            yield f"{one.file}: {number} value{'' if number == 1 else 's'} differ from {where}{restart}"
+            differ = "1 value differs" if number == 1 else f"{number} values differ"
+            yield f"{one.file}: {differ} from {where}{restart}"
         else:
             yield f"{one.file}: {one.subject} {same} as {where}"
 

@@ -98,10 +98,16 @@ def plan(
     if device and (factors := _factors(device)):
         done.factor, changes = _factor_change(cluster, facts, factors, accept, migrate=migrate)
         steps += changes
+        running = sum(1 for _ in pool.vgpu_pods(facts))
+        if running:
+            who = "1 vGPU pod runs" if running == 1 else f"{running} vGPU pods run"
+            done.notes.append(f"{who} on as before, counted in the new units: make them anew from rewritten manifests")
     steps += [_write(one) for one in files if not one.same_text]
     done.notes += [f"{one.target}: comments and layout only" for one in files if not one.same_text and not one.changes]
     steps += _restarts(cluster, facts, files, conduct, done.notes)
     steps += _verified(cluster, facts, files, conduct)
+    if facts.nodes.known and facts.daemonsets.known:
+        done.notes += explain_live(_with_texts(facts, files)).problems
     unchanged = [_write(one) for one in files if one.same_text]
     alone = [step.lines[0].path for step in steps if isinstance(step, Change) and step.routine]
     about = f"restarts the {named(alone)}, which reads its configuration once" if alone else ""
@@ -135,10 +141,16 @@ _READERS = {PLUGIN: pool.is_plugin, SCHEDULER: pool.is_scheduler}
 def _behind(facts: Facts, there: pool.Text) -> frozenset[str]:
     """Those of whom some pod began before the text was last changed."""
     pods = [pod for pod in facts.pods.value or () if pool.alive(pod)]
+    workloads = (*(facts.daemonsets.value or ()), *(facts.deployments.value or ()))
+    templates = [one.spec.template for one in workloads]
     return frozenset(
         name
         for name, is_one in _READERS.items()
-        if restart.older((pod for pod in pods if is_one(pod.spec, pod.metadata)), there)
+        if restart.older(
+            [pod for pod in pods if is_one(pod.spec, pod.metadata)],
+            [one for one in templates if is_one(one.spec, one.metadata)],
+            there,
+        )
     )
 
 
@@ -309,13 +321,23 @@ def _verified(cluster: Cluster, facts: Facts, files: Sequence[_File], conduct: C
     yield from restart.plugin_runs(cluster, facts, conduct)
     if facts.nodes.value is None:
         return
-    # A factor that came in earlier need not be that of what the nodes register yet.
-    known = not any(file.found.kind is DEVICE and file.same_text for file in files)
-    old = pool.memory_factor(facts) if known else None
+    device = next((file for file in files if file.found.kind is DEVICE), None)
+    old, since = pool.memory_factor(facts), None
+    if device and device.there and device.same_text:  # it came in earlier: the nodes need not register by it yet
+        old = None
+        since = pool.data_changed(device.there.map, [device.key]) if _other_factor(device) else None
     before = {gpu.name: gpu.register for gpu in pool.gpu_nodes(facts) if gpu.register and gpu.register.cards}
     wanted = dict(_wanted(explain_live(_with_texts(facts, files))))
     if before and wanted:
-        yield restart.registered(cluster, before, wanted, old)
+        yield restart.registered(cluster, before, wanted, old, since)
+
+
+def _other_factor(device: _File) -> bool:
+    """The last change of the text was one of the factor."""
+    annotations = ((device.raw or {}).get("metadata") or {}).get("annotations") or {}
+    texts = (annotations.get(BEFORE + device.key), device.found.text)
+    factors = [device_values(text).values.get("gpuMemoryFactor") for text in texts if text is not None]
+    return len(set(factors)) > 1
 
 
 def _wanted(explained: ConfigExplanation) -> Iterator[tuple[str, tuple[int, int]]]:

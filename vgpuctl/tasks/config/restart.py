@@ -96,18 +96,28 @@ def scheduler_runs(cluster: Live, facts: Facts) -> Steps:
     ]
 
 
-def older(pods: Iterable[kube.Pod], text: pool.Text | None) -> bool:
-    """Some pod began before a text was last changed."""
-    changed = pool.data_changed(text.map, [text.key]) if text else None
-    began = [pool.started(pod) for pod in pods]
-    return changed is not None and any(one is not None and one < changed for one in began)
+def older(pods: Iterable[kube.Pod], templates: Iterable[kube.PodTemplate], text: pool.Text) -> bool:
+    """Some pod began before a text was last changed. Within one second, which is all that the times tell, it is taken
+    to have done so unless its template was marked for a restart since."""
+    changed = pool.data_changed(text.map, [text.key])
+    if changed is None:
+        return False
+    marks = [annotation.decode_time(one.metadata.annotation(RESTARTED) or "") for one in templates]
+    ordered = any(mark is not None and mark >= changed for mark in marks)
+    began = [time for pod in pods if (time := pool.started(pod)) is not None]
+    return any(one < changed or (one == changed and not ordered) for one in began)
 
 
 def registered(
-    cluster: Live, before: Mapping[str, annotation.Register], wanted: Mapping[str, tuple[int, int]], old: int | None
+    cluster: Live,
+    before: Mapping[str, annotation.Register],
+    wanted: Mapping[str, tuple[int, int]],
+    old: int | None,
+    since: float | None,
 ) -> Wait:
     """Until nodes register what the new configuration makes of their cards. before: what they register now. wanted: by
-    node, vGPUs per card and MiB per unit. old: MiB per unit of what they register now, None when that is not known."""
+    node, vGPUs per card and MiB per unit. old: MiB per unit of what they register now; None when that is not
+    known, then it must have been written since a time (Unix seconds)."""
 
     def wrong() -> Iterator[str]:
         for node in cluster.objects("Node"):
@@ -117,6 +127,10 @@ def registered(
             text = (node["metadata"].get("annotations") or {}).get(annotation.REGISTER, "")
             now = {card.uuid: card for card in annotation.decode_register(text).cards}
             split, factor = wanted[name]
+            written = _written(node)
+            if old is None and since is not None and written is not None and written < since:
+                yield f"{name} registers as before"
+                continue
             for card in before[name].cards:
                 new = now.get(card.uuid)
                 if new and not _fits(card, new, split, old, factor):
@@ -128,6 +142,16 @@ def registered(
         return "; ".join(found[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
 
     return Wait("the nodes register what the new configuration says", lambda: next(wrong(), None) is None, why)
+
+
+def _written(node: Mapping[str, Any]) -> float | None:
+    """When a node's register annotation last became another one."""
+    key = f"f:{annotation.REGISTER}"
+    for entry in node["metadata"].get("managedFields") or ():
+        fields = (entry.get("fieldsV1") or {}).get("f:metadata", {}).get("f:annotations", {})
+        if key in fields:
+            return annotation.decode_time(str(entry.get("time", "")))
+    return None
 
 
 def _fits(
