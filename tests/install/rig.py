@@ -94,19 +94,14 @@ class Rig:
             assert time.monotonic() < deadline, "\n".join((f"not within {timeout:g} s: {what}", *self.told()))
             time.sleep(0.1)
 
-    def installed(self) -> bool:
-        """There is a DaemonSet of the plugin."""
-        try:
-            return bool(self.client.get(DAEMONSET))
-        except ApiError:
-            return False
+    def installed(self) -> dict[str, Any]:
+        """The plugin's DaemonSet, in whatever namespace; {} for none."""
+        found = self.client.get("/apis/apps/v1/daemonsets", fieldSelector="metadata.name=volcano-device-plugin")
+        return dict(next(iter(found["items"]), {}))
 
     def settled(self) -> bool:
         """The plugin runs on every node that its DaemonSet wants, and the GPU nodes offer their vGPUs."""
-        try:
-            status = self.client.get(DAEMONSET)["status"]
-        except ApiError:
-            return False
+        status = self.installed().get("status", {})
         wanted = status.get("desiredNumberScheduled", 0)
         return (
             wanted > 0

@@ -121,6 +121,25 @@ def test_an_upgrade_stops_where_it_fails_goes_on_and_goes_back(rig: Rig, run: Ru
     run("status")
 
 
+def test_in_a_namespace_of_its_own_with_every_option(rig: Rig, run: Run) -> None:
+    run(
+        "install", "-n", "gpu-pool", "--shim", "upstream", "--node-selector", "nvidia.com/gpu.present=true",
+        "--runtime-class", "nvidia", "--hook-path", "/var/lib/vgpu", "--registry", "registry.example.com:5000/mirror",
+        "--image-pull-secret", "mirror", "--patch-scheduler", "--no-wait", "--yes",
+    )  # fmt: skip
+    rig.wait("the plugin runs everywhere", rig.settled)
+    placed = {node: rig.kubelet.files(node) for node in NODES}
+    files = ["var/lib/vgpu/ld.so.preload", "var/lib/vgpu/libvgpu.so"]
+    assert placed == {node: files if NODES[node] else [] for node in NODES}
+    (container, *_) = rig.pods("gpu-pool")[0]["spec"]["containers"]
+    assert container["image"] == "registry.example.com:5000/mirror/projecthami/volcano-vgpu-device-plugin:v1.12.0"
+    run("doctor")
+    run("status")
+    run("uninstall", "--yes")
+    assert contents.differences(rig.start, rig.contents(), HISTORY) == []
+    assert [path for node in NODES for path in rig.kubelet.files(node)] == []
+
+
 def test_a_node_that_is_down_keeps_its_files_only_when_that_is_meant(rig: Rig, run: Run) -> None:
     run("install", "--patch-scheduler", "--no-wait", "--yes")
     rig.wait("the plugin runs everywhere", rig.settled)
