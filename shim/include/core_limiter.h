@@ -106,7 +106,7 @@ struct launch {
   struct stream *on;
   int64_t charged, duration, start_returned;
   uint64_t number;   /* of the stream's launches */
-  bool alone, idle, after_others;
+  bool alone, idle, after_others, measures; /* measures: there is something to do after it */
   struct mark *start;
 };
 

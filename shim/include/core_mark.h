@@ -4,6 +4,9 @@
 
 #include "core_limiter.h"
 
+/* Whether this thread can put marks into the stream: not into another thread's own default stream. */
+bool mark_possible(const struct stream *stream);
+
 /* Puts a mark into a stream; NULL if it is capturing, another thread's or another context's, or the driver refuses. */
 struct mark *mark_record(struct limiter *limiter, struct stream *stream);
 

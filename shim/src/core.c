@@ -117,8 +117,7 @@ CUresult core_after(struct launch *launch, CUresult result) {
   struct limiter *limiter = launch->limiter;
   if (!limiter) return result;
   if (result != CUDA_SUCCESS) core_charge(limiter, core_now(), -launch->charged);
-  bool measures = launch->alone || (launch->on && launch->on->open);
-  if (measures && limiter_lock(limiter)) {
+  if (launch->measures && limiter_lock(limiter)) {
     int mode = mark_allow();
     segment_after(limiter, launch, result == CUDA_SUCCESS);
     mark_restore(mode);

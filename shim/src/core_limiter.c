@@ -8,8 +8,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { CONTEXTS = 64, SPINS = 200, NAPS = 4 };
-static const int64_t nap = 2 * MICROSECOND;
+enum { CONTEXTS = 64, SPINS = 200, NAPS = 8 };
+static const int64_t nap = 3 * MICROSECOND;
 
 static struct limiter *limiters[REGION_CARDS];
 static struct {

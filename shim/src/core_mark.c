@@ -8,11 +8,13 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+bool mark_possible(const struct stream *stream) { return !stream->thread || stream->thread == (uint64_t)(uintptr_t)pthread_self(); }
+
 /* The default streams have one name in all contexts and threads; an event in a capturing stream would become part of the
    graph, and a question about it would break the capture. */
 static bool reachable(const struct stream *stream) {
   CUcontext context;
-  if (stream->thread && stream->thread != (uint64_t)(uintptr_t)pthread_self()) return false;
+  if (!mark_possible(stream)) return false;
   if (NEXT(cuCtxGetCurrent)(&context) != CUDA_SUCCESS || context != stream->context) return false;
   int status = 0;
   return !graph_captures() || (NEXT(cuStreamIsCapturing)(stream->handle, &status) == CUDA_SUCCESS && !status);

@@ -92,7 +92,7 @@ void segment_close(struct limiter *limiter, struct stream *stream, int64_t now) 
 
 void segment_close_all(struct limiter *limiter, int64_t now) {
   for (int i = 0; i < limiter->stream_high; i++)
-    if (limiter->streams[i].open) close_open(limiter, &limiter->streams[i], now, false);
+    if (limiter->streams[i].open && mark_possible(&limiter->streams[i])) close_open(limiter, &limiter->streams[i], now, false);
 }
 
 static int64_t start_of(const struct limiter *limiter, const struct stream *stream, int64_t now) {
@@ -103,6 +103,11 @@ int64_t segment_growth(const struct limiter *limiter, const struct stream *strea
   int64_t start = start_of(limiter, stream, now), finish = start + duration;
   int64_t growth = finish - later(limiter->horizon, start);
   return growth > 0 ? growth : 0;
+}
+
+static bool is_full(const struct stream *stream) {
+  const struct segment *open = stream->open;
+  return open && open->predicted >= (stream->overlaps ? overlapping_length : segment_length);
 }
 
 static void join(struct segment *segment, const struct launch *launch) {
@@ -191,6 +196,8 @@ void segment_before(struct limiter *limiter, struct launch *launch, CUcontext co
   queue_launched(limiter, now, limiter->horizon);
   limiter->after_others = false;
   if (!launch->alone && stream->open) join(stream->open, launch);
+  const struct segment *open = stream->open;
+  launch->measures = launch->alone || (open && (is_full(stream) || (open->idle && open->launches == 1)));
   stream->launching++;
 }
 
@@ -224,9 +231,7 @@ void segment_after(struct limiter *limiter, struct launch *launch, bool launched
     return;
   }
   if (stream->open && stream->open->idle && stream->open->launches == 1) stream->open->host_gap = now - launch->start_returned;
-  if (last && stream->open && stream->open->predicted >= (stream->overlaps ? overlapping_length : segment_length)) {
-    close_open(limiter, stream, now, true);
-  }
+  if (last && is_full(stream)) close_open(limiter, stream, now, true);
 }
 
 /* The time in the segment that its launches took, ns; -1: unknown. In an idle stream the first launch began somewhere within

@@ -43,13 +43,22 @@ static int64_t credit_needed(const struct limiter *limiter, int64_t now, int64_t
   return duration * 100 / (int64_t)percent >= needed ? 0 : needed;
 }
 
+/* Beside what other streams of the process run it costs next to nothing. */
+static bool free_beside_others(struct limiter *limiter, const struct launch *launch, CUcontext context, int64_t now, int64_t duration) {
+  if (limiter->active_streams < 2 || limiter->horizon <= now || !limiter_lock(limiter)) return false;
+  const struct stream *stream = stream_find(limiter, context, launch->stream, launch->per_thread);
+  bool free = stream && segment_growth(limiter, stream, now, duration) * 20 < duration;
+  limiter_unlock(limiter);
+  return free;
+}
+
 /* 0: the launch may go; else when to look again. */
-static int64_t hold_until(struct limiter *limiter, int64_t now, int64_t duration, int64_t growth, unsigned percent) {
+static int64_t hold_until(struct limiter *limiter, const struct launch *launch, CUcontext context, int64_t now, int64_t duration, unsigned percent) {
   int64_t credit = core_bucket_credit(&limiter->shared->bucket, now, turn_credit_most(limiter, now));
   bool blocked = __atomic_load_n(&limiter->blocked, __ATOMIC_RELAXED);
   int64_t needed = blocked || queue_shared(limiter, now) ? credit_needed(limiter, now, duration, percent) : 0;
   if (!blocked && credit >= 0 && queue_goes_on(limiter, now, needed * (int64_t)percent / 100, credit)) return 0;
-  if (limiter->active_streams > 1 && growth * 20 < duration && limiter->horizon > now) return 0; /* beside what runs it costs next to nothing */
+  if (free_beside_others(limiter, launch, context, now, duration)) return 0;
   __atomic_store_n(&limiter->blocked, 1, __ATOMIC_RELAXED);
   int64_t others = queue_wait(limiter, now, credit);
   if (others <= now && credit >= needed) {
@@ -88,15 +97,9 @@ int64_t wait_admission(struct limiter *limiter, struct launch *launch, CUcontext
     now = core_now();
     unsigned percent = limiter_percent(limiter);
     if (!percent && !turn_shared(limiter, now)) break;
-    int64_t duration = predict_duration(launch->prediction), growth = duration;
-    if (limiter->active_streams > 1 && limiter_lock(limiter)) {
-      const struct stream *stream = stream_find(limiter, context, launch->stream, launch->per_thread);
-      if (stream) growth = segment_growth(limiter, stream, now, duration);
-      limiter_unlock(limiter);
-    }
-    int64_t wake = hold_unknown(launch, now);
+    int64_t duration = predict_duration(launch->prediction), wake = hold_unknown(launch, now);
     if (!wake && percent && !turn_unlimited(limiter)) {
-      wake = hold_until(limiter, now, duration, growth, percent);
+      wake = hold_until(limiter, launch, context, now, duration, percent);
       if (wake) wake = turn_blocked(limiter, now, wake);
     }
     if (!wake) wake = turn_hold(limiter, &now, duration);

@@ -1,4 +1,4 @@
-"""Threads, devices, changes and mishaps under a core limit: how busy the card was from moment to moment, in virtual time."""
+"""Threads, devices, changes and mishaps under a core limit: how busy the card was from moment to moment."""
 
 from __future__ import annotations
 
