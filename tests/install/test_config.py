@@ -363,6 +363,19 @@ class TestFactor:
         assert {units for _, units in cards(work, "gpu-1").values()} == {81559 // 16}
         assert "vgpuctl.dev/restarted" in scheduler_template(work)
 
+    def test_what_cannot_be_listed_cannot_be_agreed_to(self, work: Rig, run: Vgpuctl, vgpuctl: Vgpuctl) -> None:
+        rules = [
+            {"apiGroups": ["", "scheduling.volcano.sh"], "resources": ["*"], "verbs": ["get", "list"]},
+            {"apiGroups": ["apps"], "resources": ["daemonsets", "deployments"], "verbs": ["get", "list"]},
+        ]
+        some = Access(work.bench).user("sees-some", rules)
+        new = device(gpuMemoryFactor=16)
+        ran = vgpuctl("config", "apply", "-", "--accept", "*/ai-team/*", "--yes", config=some, stdin=new)
+        assert (ran.code, ran.out) == (3, "")
+        assert "what a new factor would change is not known" in ran.err
+        assert "statefulsets" in ran.err
+        assert work.client.get(DEVICE)["data"]["device-config.yaml"] == TEXT
+
     def test_undo_of_a_cap_is_exact(self, work: Rig, run: Vgpuctl) -> None:
         ran = run("config", "migrate", "--factor", "16", "--yes", "-o", "json")
         for row in ran.json["changes"]:

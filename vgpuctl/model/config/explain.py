@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from vgpuctl.model.config.keys import BOTH, DEVICE_KEYS, NODE_KEYS, PLUGIN, SCHEDULER, SCHEDULER_KEYS, Key
 from vgpuctl.model.config.values import Flag, Stated
 from vgpuctl.model.output import Item, Output
@@ -64,14 +66,12 @@ class Texts:
 def explain(texts: Texts, wanted: str = "") -> ConfigExplanation:
     """wanted: only this node. Nodes with the same answers stand together."""
     names = texts.names if texts.names is not None else tuple(texts.node.values)
-    groups: list[Alike] = []
+    alike: dict[bytes, Alike] = {}
     for name in names if not wanted else (wanted,):
         keys = list(_on_node(texts, name))
-        same = next((group for group in groups if group.keys == keys), None)
-        if same:
-            same.nodes.append(name)
-        else:
-            groups.append(Alike(subject="nodes", nodes=[name], keys=keys))
+        group = alike.setdefault(msgspec.json.encode(keys), Alike(subject="nodes", keys=keys))
+        group.nodes.append(name)
+    groups = list(alike.values())
     groups.sort(key=lambda group: -len(group.nodes))
     if texts.names is None and not wanted:
         others = "all other nodes" if names else "all nodes"
