@@ -77,6 +77,11 @@ REWRITTEN = {
         "1000",
         "625",
     ),
+    "a JSON patch of a quota": (
+        "- op: replace\n  path: /spec/hard/requests.volcano.sh~1vgpu-memory\n  value: '1000'\n",
+        "1000",
+        "625",
+    ),
     "a template in a ConfigMap": (
         f"kind: ConfigMap\ndata:\n  job: |\n    kind: Pod\n    spec:\n      x: {{{MEMORY}: 1000}}\n",
         "1000",
@@ -122,7 +127,6 @@ def test_json_is_rewritten_too() -> None:
         f"kind: Pod # {MEMORY}: 1000\n",
         "kind: Teams\nteams:\n- name: a\n  memory: 200Gi\n",
         f"kind: Pod\nspec:\n  nodeSelector: {{{MEMORY}: '1000'}}\n",
-        "gpuMemoryFactor: 10\n",
         "",
         "a: {{ b }}\n",
     ],
@@ -145,6 +149,9 @@ def test_what_is_no_amount_stays_and_is_not_told(text: str) -> None:
         (f"a: {{{MEMORY}: &m 5}}\n", 1, "anchor"),
         (f"kind: ConfigMap\ndata:\n  run.sh: |\n    kubectl run --limits={MEMORY}=5\n", 4, "not understood"),
         ("nvidia:\n  gpuMemoryFactor: 12\n", 2, "the factor here is 12, not 10"),
+        ("gpuMemoryFactor: 10\n", 1, "not understood"),
+        ("args: [--gpu-memory-factor, '10']\n", 1, "gpu-memory-factor stands here"),
+        ("- op: remove\n  from: /x/volcano.sh~1vgpu-memory\n", 2, "not understood"),
         (f"kind: ConfigMap\ndata:\n  x: '{{\"{MEMORY}\": 5}}'\n", 3, "by hand"),
     ],
 )

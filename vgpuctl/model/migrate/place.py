@@ -52,12 +52,12 @@ def places(value: Any, memory: str, path: str = "") -> Iterator[Place]:
 def _below(value: Any, memory: str, path: str, parent: str) -> Iterator[Place]:
     pairs = list(_pairs(value))
     if pairs:
-        patched = str(_plain(_get(value, "path")) or "")
+        patched = patched_key(_plain(_get(value, "path")))
         for name, child in pairs:
             here = join(path, name)
             if name in ASIDE:
                 continue
-            if counted(name, memory) or (name == "value" and patched.endswith(f"/{_pointer(memory)}")):
+            if counted(name, memory) or (name == "value" and counted(patched, memory)):
                 if _is_leaf(child):
                     yield Place(What.AMOUNT, here, child)
                 continue
@@ -72,7 +72,7 @@ def _below(value: Any, memory: str, path: str, parent: str) -> Iterator[Place]:
         elif (
             isinstance(text, str)
             and ("\n" in text or text[:1] == "{")
-            and any(word in text for word in (memory, _pointer(memory), _FACTOR[1]))
+            and any(word in text for word in (memory, pointer(memory), _FACTOR[1]))
         ):
             yield Place(What.TEXT, path, value)
     else:
@@ -80,9 +80,14 @@ def _below(value: Any, memory: str, path: str, parent: str) -> Iterator[Place]:
             yield from _below(child, memory, join(path, index), parent)
 
 
-def _pointer(name: str) -> str:
+def pointer(name: str) -> str:
     """A key as a JSON pointer writes it, in JSON patches."""
     return name.replace("~", "~0").replace("/", "~1")
+
+
+def patched_key(path: Any) -> str:
+    """The last key of a JSON patch's `path`; "" when it is none."""
+    return path.rpartition("/")[2].replace("~1", "/").replace("~0", "~") if isinstance(path, str) else ""
 
 
 def counted(name: str, memory: str) -> bool:

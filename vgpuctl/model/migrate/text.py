@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 
 from vgpuctl.model.document import Document, Mapping, Node, Scalar, Sequence, place_of, read_json, read_yaml
 from vgpuctl.model.manifest import manifests, read_text
-from vgpuctl.model.migrate.place import ASIDE, FACTOR_FLAG, Place, What, counted, places, units
+from vgpuctl.model.migrate.place import ASIDE, FACTOR_FLAG, Place, What, counted, patched_key, places, pointer, units
 from vgpuctl.model.output import Item
 from vgpuctl.model.place import Lines
 from vgpuctl.model.quantity import units_for
 
+_FACTORS = ("gpuMemoryFactor", "gpu-memory-factor")
 _MARKER = re.compile(r"\{\{|\{%")
 _QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
 _COMMENT = re.compile(r"(?:^|\s)#.*")
@@ -56,7 +57,7 @@ class Rewriting:
 
 def factors(text: str, file: str) -> Iterator[int]:
     """The factors that a text states, in device configs and in flags of the plugin."""
-    if "gpuMemoryFactor" not in text and "gpu-memory-factor" not in text:
+    if not any(name in text for name in _FACTORS):
         return
     for document in read_text(text, file):
         for part in _parts(document, "\0"):
@@ -77,7 +78,7 @@ def rewrite(text: str, file: str, old: int, new: int, memory: str) -> Rewriting:
     result = Rewriting(text)
     broken = _unreadable(documents, body, file)
     if broken:
-        if _mention(body, memory) or "gpuMemoryFactor" in body:
+        if _mentioned(body, memory):
             result.left.append(broken)
         return result
     edits: dict[int, tuple[int, str]] = {}
@@ -218,8 +219,11 @@ def _bare(row: str) -> str:
     return _COMMENT.sub("", row)
 
 
-def _mention(text: str, memory: str) -> bool:
-    return bool(re.search(rf"{re.escape(memory)}(?![\w-])", text))
+def _mentioned(text: str, memory: str) -> str:
+    """What a text says of the resource or the factor, "" when nothing."""
+    names = "|".join(map(re.escape, (memory, pointer(memory), *_FACTORS)))
+    found = re.search(rf"({names})(?![\w-])", text)
+    return found[1] if found else ""
 
 
 def _told(node: Node | None, memory: str, *, aside: bool = False) -> set[int]:
@@ -230,6 +234,8 @@ def _told(node: Node | None, memory: str, *, aside: bool = False) -> set[int]:
             inner = aside or entry.name in ASIDE
             if memory in entry.name and (inner or (counted(entry.name, memory) and isinstance(entry.value, Scalar))):
                 found.add(entry.position.line)
+            if entry.name == "path" and counted(patched_key(getattr(entry.value, "text", None)), memory):
+                found.add(entry.value.position.line)
             found |= _told(entry.value, memory, aside=inner)
     elif isinstance(node, Sequence):
         for item in node:
@@ -240,7 +246,7 @@ def _told(node: Node | None, memory: str, *, aside: bool = False) -> set[int]:
 
 
 def _untold(lines: Lines, memory: str, told: set[int], file: str) -> Iterator[Left]:
-    """Lines that name the resource in a way that was not understood."""
+    """Lines that name the resource or the factor in a way that was not understood."""
     for number in range(1, len(lines.starts) + 1):
-        if number not in told and _mention(_bare(lines.row(number)), memory):
-            yield Left(file=file, line=number, why=f"{memory} stands here in a way that is not understood")
+        if number not in told and (name := _mentioned(_bare(lines.row(number)), memory)):
+            yield Left(file=file, line=number, why=f"{name} stands here in a way that is not understood")
