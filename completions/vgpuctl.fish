@@ -237,7 +237,7 @@ complete -c vgpuctl -n '__vgpuctl_at upgrade' -l request-timeout -x -d 'How long
 complete -c vgpuctl -n '__vgpuctl_at upgrade' -s o -l output -x -a 'table wide json yaml name' -d 'Form of the output'
 complete -c vgpuctl -n '__vgpuctl_at upgrade' -l ascii -d 'ASCII marks and lines only'
 complete -c vgpuctl -n '__vgpuctl_at upgrade' -l fail-on -x -a 'error warn' -d 'What counts as a finding (exit 1)'
-complete -c vgpuctl -n '__vgpuctl_at uninstall' -l force -d 'Although vGPU pods run, and without waiting for nodes that are down'
+complete -c vgpuctl -n '__vgpuctl_at uninstall' -l force -d 'Although vGPU pods run, and without nodes that cannot be cleaned'
 complete -c vgpuctl -n '__vgpuctl_at uninstall' -l all -d 'Quotas, queues, team labels and the history too'
 complete -c vgpuctl -n '__vgpuctl_at uninstall' -l dry-run -x -d 'client: only show; server: the API server checks and keeps nothing'
 complete -c vgpuctl -n '__vgpuctl_at uninstall' -s y -l yes -d 'Answer every question with yes'

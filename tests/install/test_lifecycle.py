@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import pytest
 
@@ -23,7 +24,7 @@ IMAGE = "registry.example.com/volcano-vgpu-device-plugin:v1.12.1"
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stage is given up sooner than people would want."""
-    monkeypatch.setattr(rollout, "_PATIENCE", 2.0)
+    monkeypatch.setattr(rollout, "PATIENCE", 2.0)
 
 
 @pytest.fixture
@@ -140,13 +141,22 @@ def test_in_a_namespace_of_its_own_with_every_option(rig: Rig, run: Run) -> None
     assert [path for node in NODES for path in rig.kubelet.files(node)] == []
 
 
-def test_a_node_that_is_down_keeps_its_files_only_when_that_is_meant(rig: Rig, run: Run) -> None:
+@pytest.mark.parametrize(
+    ("trouble", "why"),
+    [
+        (lambda rig: rig.down("gpu-3"), "the node is not ready"),
+        (lambda rig: rig.trouble("gpu-3", "ImagePullBackOff", "not found"), "ImagePullBackOff: not found"),
+    ],
+)
+def test_a_node_that_cannot_be_cleaned_keeps_its_files_only_when_that_is_meant(
+    rig: Rig, run: Run, impatient: None, trouble: Callable[[Rig], AbstractContextManager[None]], why: str
+) -> None:
     run("install", "--patch-scheduler", "--no-wait", "--yes")
     rig.wait("the plugin runs everywhere", rig.settled)
-    with rig.down("gpu-3"):
-        waited = run("uninstall", "--yes", "--timeout", "5s", code=4)
-        assert "gpu-3: the node is not ready" in waited.err and "--force" in waited.err
+    with trouble(rig):
+        waited = run("uninstall", "--yes", "--timeout", "3s", code=4)
+        assert "gpu-3" in waited.err and why in waited.err and "--force leaves such nodes" in waited.err
         left = run("uninstall", "--yes", "--force")
-        assert "gpu-3" in left.out + left.err
+        assert "gpu-3 keeps the library's files" in left.err and why in left.err
     assert contents.differences(rig.start, rig.contents(), HISTORY) == []
     assert [node for node in NODES if rig.kubelet.files(node)] == ["gpu-3"]

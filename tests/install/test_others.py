@@ -176,7 +176,7 @@ class TestUpgrades:
         run("status")
 
     def test_what_one_brought_goes_on_the_way_back(self, rig: Rig, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(rollout, "_PATIENCE", 2.0)
+        monkeypatch.setattr(rollout, "PATIENCE", 2.0)
         run(*INSTALL)
         rig.wait("the plugin runs everywhere", rig.settled)
         before = rig.contents()

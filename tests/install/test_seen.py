@@ -42,7 +42,7 @@ def seen(rig: Rig, vgpuctl: Vgpuctl, golden: Callable[[str, str], None]) -> Seen
 
 
 def test_a_life(rig: Rig, seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rollout, "_PATIENCE", 1.0)
+    monkeypatch.setattr(rollout, "PATIENCE", 1.0)
     seen("preflight", "install", code=1)
     seen("preview", "install", "--patch-scheduler", "--dry-run=client")
     seen("question", "install", "--patch-scheduler", code=2)

@@ -21,7 +21,7 @@ app = new_app()
 def uninstall(
     settings: Settings,
     force: Annotated[
-        bool, typer.Option("--force", help="Although vGPU pods run, and without waiting for nodes that are down")
+        bool, typer.Option("--force", help="Although vGPU pods run, and without nodes that cannot be cleaned")
     ] = False,
     everything: Annotated[bool, typer.Option("--all", help="Quotas, queues, team labels and the history too")] = False,
     dry_run: DryRun = None,

@@ -285,7 +285,10 @@ class _Work:
             except Problem as problem:
                 now = self.conduct.now()
                 end = now + self.conduct.timeout if end is None else end
-                if not problem.passing or now >= end:
+                if not problem.passing:
+                    raise
+                if now >= end:
+                    problem.remedy = "what was changed stays; run the command again when it answers"
                     raise
                 if not again:
                     self.conduct.say(f"{problem.what}: trying again for {self.conduct.timeout:g} s")

@@ -16,7 +16,7 @@ from vgpuctl.tasks.install.live import Live, Object
 _LOOK = 2.0
 """Seconds between two looks at all pods."""
 _AGAIN = "(combined from similar events): "
-_PATIENCE = 10.0
+PATIENCE = 10.0
 """Seconds for which a pod may be without hope, before a stage of an upgrade is given up."""
 
 
@@ -145,7 +145,7 @@ class _Stage:
         self.since = {node: self.since.get(node, now) for node in ready}
         bad = [found for pod in new if (found := reason(pod)) and found.hopeless]
         self.hopeless = {one.node: self.hopeless.get(one.node, now) for one in bad}
-        if any(now - first >= _PATIENCE for first in self.hopeless.values()):
+        if any(now - first >= PATIENCE for first in self.hopeless.values()):
             raise Problem(
                 "the plugin does not come up", told(bad), "mend that, and run the command again", Exit.FINDINGS
             )

@@ -4,7 +4,7 @@ others had before comes back."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -14,7 +14,7 @@ from vgpuctl.model.facts import Facts, Part
 from vgpuctl.model.history import PLACE as HISTORY
 from vgpuctl.model.install.manifests import CLEANUP, PART_OF, PLUGIN, cleanup, is_part, target
 from vgpuctl.model.install.options import Options
-from vgpuctl.model.install.reasons import is_ready
+from vgpuctl.model.install.reasons import is_ready, reason
 from vgpuctl.model.install.release import PLACE, Backup, Release
 from vgpuctl.model.pod.names import QUEUE
 from vgpuctl.model.problem import Exit, Problem
@@ -38,7 +38,7 @@ _CLEANING = f"a DaemonSet {CLEANUP} takes the library's files off the nodes, and
 
 @dataclass(frozen=True)
 class Wish:
-    """What is asked for. force: although vGPU pods run, and without waiting for nodes that are down. everything: also
+    """What is asked for. force: although vGPU pods run, and without nodes that cannot be cleaned. everything: also
     quotas, queues, team labels and the history."""
 
     force: bool = False
@@ -110,7 +110,7 @@ def _installed(
         conduct.say(line)
     groups = [
         Group(first, needed=True),
-        *([] if others else [Group(_cleaning(cluster, kept, facts, wish), about=_CLEANING, needed=True)]),
+        *([] if others else [Group(_cleaning(cluster, kept, facts, wish, conduct), about=_CLEANING, needed=True)]),
         Group([*map(_delete, ours), *undone, *restored], needed=True),
     ]
     registered = [] if others else _registered(facts, kept.release.options)
@@ -123,10 +123,10 @@ def _delete(item: Object) -> Change:
     return Change(target(item), How.DELETE, None, item)
 
 
-def _cleaning(cluster: Live, kept: record.Kept, facts: Facts, wish: Wish) -> list[Step]:
+def _cleaning(cluster: Live, kept: record.Kept, facts: Facts, wish: Wish, conduct: Conduct) -> list[Step]:
     """Takes the files off the nodes, by pods that reach each of them once."""
     (cleaner,) = cleanup(kept.release.options)
-    nodes = _Cleaned(cluster, facts, target(cleaner), wish.force)
+    nodes = _Cleaned(cluster, facts, target(cleaner), wish.force, conduct)
     return [
         Change(target(cleaner), How.APPLY, cleaner, None, routine=True),
         Wait("the nodes are clean", nodes.done, nodes.why),
@@ -137,12 +137,15 @@ def _cleaning(cluster: Live, kept: record.Kept, facts: Facts, wish: Wish) -> lis
 
 @dataclass
 class _Cleaned:
-    """Looks at the pods that clean the nodes. force: nodes that are down are not waited for."""
+    """Looks at the pods that clean the nodes. force: nodes that are down, or where the pod has no hope, are left as
+    they are, and named."""
 
     cluster: Live
     facts: Facts
     where: Target
     force: bool
+    conduct: Conduct
+    hopeless: dict[str, float] = field(default_factory=dict)
 
     def done(self) -> bool:
         found = self.cluster.get(self.where)
@@ -152,13 +155,27 @@ class _Cleaned:
         wanted = status.get("desiredNumberScheduled", 0)
         pods = rollout.pods_of(self.cluster, self.where.namespace, self.where.name)
         left = {rollout.node_of(pod) for pod in pods if not is_ready(pod)}
-        if self.force:
-            left -= {node.metadata.name for node in self.facts.nodes.value or () if not pool.is_up(node)}
         current = status.get("observedGeneration", 0) >= found["metadata"].get("generation", 1)
-        return current and len(pods) >= wanted and not left
+        if not current or len(pods) < wanted or (left and not (self.force and left <= self._given_up(pods))):
+            return False
+        if left:
+            keep = "keep" if len(left) > 1 else "keeps"
+            self.conduct.say(f"{rollout.some(left, len(left))} {keep} the library's files: {self._reasons()}")
+        return True
 
     def why(self) -> str:
-        return f"{rollout.why_not_ready(self.cluster, self.where)}; --force leaves nodes that are down as they are"
+        return f"{self._reasons()}; --force leaves such nodes as they are"
+
+    def _given_up(self, pods: Iterable[Object]) -> set[str]:
+        """The nodes that are down, and those where a pod has had no hope for a while."""
+        now = self.conduct.now()
+        bad = [found.node for pod in pods if (found := reason(pod)) and found.hopeless]
+        self.hopeless = {node: self.hopeless.get(node, now) for node in bad}
+        down = {node.metadata.name for node in self.facts.nodes.value or () if not pool.is_up(node)}
+        return down | {node for node, since in self.hopeless.items() if now - since >= rollout.PATIENCE}
+
+    def _reasons(self) -> str:
+        return rollout.why_not_ready(self.cluster, self.where)
 
 
 def _objects(cluster: Live, kept: record.Kept) -> list[Object]:
