@@ -45,20 +45,18 @@ class Node:
 
     def find(self, gpu: str) -> Card:
         """What a user named. Raises Problem for what is not there, or is not clear."""
-        if gpu.isdigit():
-            most = len(self.cards) + len(self.out.uuids) + len(self.out.indexes)
-            if int(gpu) < most:
-                return int(gpu)
-        else:
-            uuids = list(dict.fromkeys((*(card.uuid for card in self.cards), *self.out.uuids)))
-            found = [uuid for uuid in uuids if uuid == gpu] or [
-                uuid for uuid in uuids if uuid.startswith(gpu) or uuid.removeprefix("GPU-").startswith(gpu)
-            ]
-            if len(found) == 1:
-                return found[0]
-            if found:
-                told = ", ".join(found)
-                raise Problem(f"{gpu} begins several UUIDs of {self.name}", told, "write more of it", Exit.FINDINGS)
+        most = len(self.cards) + len(self.out.uuids) + len(self.out.indexes)
+        if gpu.isdecimal() and int(gpu) < most:
+            return int(gpu)
+        uuids = list(dict.fromkeys((*(card.uuid for card in self.cards), *self.out.uuids)))
+        found = [uuid for uuid in uuids if uuid == gpu] or [
+            uuid for uuid in uuids if uuid.startswith(gpu) or uuid.removeprefix("GPU-").startswith(gpu)
+        ]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            told = ", ".join(found)
+            raise Problem(f"{gpu} begins several UUIDs of {self.name}", told, "write more of it", Exit.FINDINGS)
         raise Problem(f"{self.name} has no card {gpu}", f"its cards: {self.told()}", exit_code=Exit.FINDINGS)
 
     def is_out(self, card: Card) -> bool:
