@@ -77,12 +77,6 @@ class TestPatch:
         with pytest.raises(Problem, match="no configuration of Volcano's scheduler"):
             scheduler.patch(MemoryCluster(), bare, (), 0.0, fresh=False)  # type: ignore[arg-type]
 
-    def test_a_text_with_marks_of_html_is_tested_as_it_is(self) -> None:
-        text = OFF.replace("actions:", "# a <b> & c -> d\nactions:")
-        found = cluster(text)
-        steps = patched(found, text).steps[:1]
-        assert apply(found, [Group(steps)], Conduct(lambda _: None, yes=True)).problems == []
-
 
 class TestUndo:
     def undone(self, found: MemoryCluster, backups: list[Backup]) -> tuple[list[Any], list[str]]:
