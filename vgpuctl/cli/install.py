@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vgpuctl.cli.conduct import FORMS, DryRun, Force, Timeout, Yes, conduct, finish
+from vgpuctl.cli.conduct import FORMS, DryRun, Force, Yes, conduct, finish
 from vgpuctl.cli.help import new_app
 from vgpuctl.cli.options import CONNECTION, OUTPUT, shared
 from vgpuctl.cli.plugin import AUTO, chosen, plugin_options
@@ -43,13 +43,14 @@ def install(
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Until the plugin runs on every node")] = True,
     dry_run: DryRun = None,
     yes: Yes = False,
-    timeout: Timeout = "5m",
+    timeout: Annotated[str, typer.Option("--timeout", help="How long to wait for the nodes", metavar="TIME")] = "5m",
     force_conflicts: Force = False,
 ) -> Exit | None:
     """Put the vGPU device plugin, its library, rights and configuration into the cluster.
 
     It first looks whether that can work, shows what it will change, and takes back what it did when a step is refused.
-    Cut off at any point, it is finished by running it again. In namespace kube-system, or in that of -n.
+    Cut off at any point, it is finished by running it again. In namespace kube-system, or in that of -n. What is there
+    already of the device plugin is left to its owner, or replaced with --force-conflicts until the uninstall.
     """
     if settings.namespace:
         given["namespace"] = settings.namespace

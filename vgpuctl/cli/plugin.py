@@ -20,6 +20,7 @@ AUTO = "auto"
 _EVERY = "*"
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _GIVEN = "given"
+_PANEL = "What is installed"
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,9 @@ def plugin_options(function: Callable[..., Exit | None]) -> Callable[..., Exit |
             option.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[option.type | None, info]
         )
         for option in OPTIONS
-        for info in [typer.Option(option.flag, help=option.help, metavar=option.metavar or None)]
+        for info in [
+            typer.Option(option.flag, help=option.help, metavar=option.metavar or None, rich_help_panel=_PANEL)
+        ]
     ]
     keywords = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
     first, rest = keywords[:1], keywords[1:]

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from vgpuctl.cli.conduct import FORMS, DryRun, Timeout, Yes, conduct, finish
+from vgpuctl.cli.conduct import FORMS, DryRun, Yes, conduct, finish
 from vgpuctl.cli.help import new_app
 from vgpuctl.cli.install import whole_cluster
 from vgpuctl.cli.options import CONNECTION, OUTPUT, shared
@@ -26,7 +26,7 @@ def uninstall(
     everything: Annotated[bool, typer.Option("--all", help="Quotas, queues, team labels and the history too")] = False,
     dry_run: DryRun = None,
     yes: Yes = False,
-    timeout: Timeout = "5m",
+    timeout: Annotated[str, typer.Option("--timeout", help="How long to wait for the nodes", metavar="TIME")] = "5m",
 ) -> Exit | None:
     """Take out what vgpuctl installed, its files on the nodes included, and put back what was there before.
 

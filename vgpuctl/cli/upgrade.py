@@ -36,6 +36,8 @@ def upgrade(
 ) -> Exit | None:
     """Bring the installation to this version, and to the options given; what is not named stays as it is.
 
+    A dash takes away what was given before (--runtime-class -).
+
     Node by node, as many at a time as --max-unavailable says. It stops at the first node where the plugin does not come
     up, and takes that stage back; running it again goes on. Pods that run keep the library that they started with.
     """
