@@ -12,6 +12,7 @@ from vgpuctl.model.install import placed
 from vgpuctl.model.install.drift import Drift
 from vgpuctl.model.install.owner import owner
 from vgpuctl.model.install.reasons import is_ready, reason
+from vgpuctl.model.install.release import COMMANDS
 from vgpuctl.model.output import Item, Output
 from vgpuctl.model.pool import GpuNode
 
@@ -204,16 +205,13 @@ def size(nodes: Iterable[GpuNode]) -> Size:
     )
 
 
-_REST = {"installing": "install", "upgrading": "upgrade", "uninstalling": "uninstall"}
-
-
 def faults(
     installed: Installed | None, rollouts: Sequence[Rollout], found: Sequence[Placed], drift: Sequence[Drift] | None
 ) -> Iterator[str]:
     """What is wrong, a line each."""
-    if installed and installed.phase in _REST and not installed.at_work:
-        command = _REST[installed.phase]
-        yield f"interrupted while {installed.phase}: vgpuctl {command} finishes it"
+    if installed and installed.phase in COMMANDS and not installed.at_work:
+        command = COMMANDS[installed.phase]
+        yield f"an {command} is half done: vgpuctl {command} finishes it"
     for item in rollouts:
         stuck = {node for trouble in item.troubles if trouble.stuck for node in trouble.nodes or [trouble.reason]}
         if stuck:

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from tests.unit.quota.memory import MemoryCluster
-from vgpuctl.model.change import How
+from vgpuctl.model.change import Change, How, Target
 from vgpuctl.model.install.release import Holder, Release, config_map, text
 from vgpuctl.model.problem import Problem
 from vgpuctl.tasks.apply import Conduct, Group, Reversible
@@ -21,8 +21,11 @@ from vgpuctl.tasks.install import record
 NOW = 1_800_000_000.0
 
 
-def holder(pid: int = 1, host: str = "elsewhere", until: float = NOW + 60) -> Holder:
-    return Holder(who="ana", host=host, pid=pid, since=NOW - 30, until=until)
+HERE = {"host": socket.gethostname(), "space": record.holder(MemoryCluster(), Conduct(print), 0).space}  # type: ignore[arg-type]
+
+
+def holder(pid: int = 1, host: str = "elsewhere", until: float = NOW + 60, space: str = "") -> Holder:
+    return Holder(who="ana", host=host, pid=pid, space=space, since=NOW - 30, until=until)
 
 
 def kept(found: Holder | None, phase: Any = "installing") -> record.Kept:
@@ -45,15 +48,19 @@ class TestWhoMayGoOn:
         "found",
         [
             holder(until=NOW - 1),
-            holder(pid=os.getpid(), host=socket.gethostname()),
-            holder(pid=gone(), host=socket.gethostname()),
+            holder(pid=os.getpid(), **HERE),
+            holder(pid=gone(), **HERE),
         ],
         ids=["its time is over", "it was this process", "its process is gone"],
     )
     def test_what_was_cut_off_is_gone_over_and_told(self, found: Holder) -> None:
         assert record.free(kept(found), NOW).endswith("was cut off: taking over")
 
-    @pytest.mark.parametrize("found", [holder(), holder(pid=1, host=socket.gethostname())], ids=["elsewhere", "here"])
+    @pytest.mark.parametrize(
+        "found",
+        [holder(), holder(pid=1, **HERE), holder(pid=gone(), host=socket.gethostname(), space="pid:[1]")],
+        ids=["elsewhere", "here", "in another container here, where that number is of another process"],
+    )
     def test_who_is_at_work_is_named(self, found: Holder) -> None:
         with pytest.raises(Problem) as raised:
             record.free(kept(found, "upgrading"), NOW)
@@ -96,3 +103,33 @@ class TestTaking:
         step = record.take(None, Release(phase="installing", holder=holder()))
         assert isinstance(step, Reversible)
         assert [change.how for change in step.back()] == [How.DELETE]  # type: ignore[union-attr]
+
+
+class TestAQuestion:
+    """Before it is answered nothing is written, and time goes by."""
+
+    @pytest.mark.parametrize(("minutes", "written"), [(9, True), (11, False)])
+    def test_an_answer_counts_as_long_as_the_record_can_hold(self, minutes: float, written: bool) -> None:
+        times = [NOW]
+
+        def ask(_: str) -> bool:
+            times.append(NOW + minutes * 60)
+            return True
+
+        cluster = MemoryCluster()
+        asking = Conduct(lambda _: None, ask=ask, now=lambda: times[-1], pause=lambda _: None)
+        mine = record.holder(cluster, asking, seconds=300)  # type: ignore[arg-type]
+        steps = [
+            record.take(None, Release(phase="installing", holder=mine)),
+            Change(Target("Pod", "a", "b"), How.DELETE, None, {"metadata": {}}),
+        ]
+
+        def carry_out() -> list[Problem]:
+            return record.carry_out(cluster, [Group(steps)], asking, mine).problems  # type: ignore[arg-type]
+
+        if written:
+            assert carry_out() == [] and mine.until >= times[-1] + 300
+        else:
+            with pytest.raises(Problem, match="nothing was changed"):
+                carry_out()
+        assert bool(cluster.sent) is written

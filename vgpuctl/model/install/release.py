@@ -27,6 +27,8 @@ PLACE: Final = Target("ConfigMap", NAME, configmaps.PLUGIN_NAMESPACES[0])
 KEY: Final = "release.json"
 
 Phase = Literal["installing", "installed", "upgrading", "uninstalling"]
+COMMANDS: Final[Mapping[str, str]] = {"installing": "install", "upgrading": "upgrade", "uninstalling": "uninstall"}
+"""Phase → the command that is under way, and that finishes it."""
 
 
 class Backup(Item, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -51,12 +53,14 @@ class Former(Item, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Holder(Item, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The command that is at work. who: the user as the API server knows him. host, pid: where it runs. since, until:
-    when it began, and when it will have ended one way or the other, Unix seconds."""
+    """The command that is at work. who: the user as the API server knows him. host, pid: where it runs; space: to which
+    namespace of processes the pid belongs, "" where there is but one. since, until: when it began, and when it will
+    have ended one way or the other, Unix seconds."""
 
     who: str
     host: str
     pid: int
+    space: str = ""
     since: float
     until: float
 

@@ -18,7 +18,7 @@ from vgpuctl.model.install.compare import shown
 from vgpuctl.model.install.manifests import PLUGIN, is_device, is_part, manifests, target
 from vgpuctl.model.install.manifests import kept as is_kept
 from vgpuctl.model.install.options import Options
-from vgpuctl.model.install.release import Release
+from vgpuctl.model.install.release import COMMANDS, Release
 from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.tasks.apply import Conduct, Group, Outcome, Step
 from vgpuctl.tasks.install import preflight, record, rollout, scheduler
@@ -77,7 +77,7 @@ def install(cluster: Live, kept: record.Kept | None, wish: Wish, conduct: Conduc
         done = msgspec.structs.replace(done, former=kept.release.former)
     if not steps and kept and msgspec.structs.replace(kept.release, holder=None) == done:
         return record.carry_out(cluster, [Group([], plan.unchanged)], conduct, None)
-    mine = record.holder(cluster, conduct, conduct.timeout)
+    mine = record.holder(cluster, conduct, conduct.timeout * 2)  # what is refused is taken back
     begun = msgspec.structs.replace(done, phase="installing", holder=mine)
     groups = [Group([record.take(kept, begun), *steps], plan.unchanged, needed=True)]
     if wish.wait:
@@ -119,7 +119,7 @@ def _stays(item: Object) -> bool:
 def _fits(release: Release, options: Options) -> None:
     """Raises Problem where another command is the one to run."""
     if release.phase in ("upgrading", "uninstalling"):
-        other = "upgrade" if release.phase == "upgrading" else "uninstall"
+        other = COMMANDS[release.phase]
         raise Problem(
             f"an {other} is half done",
             remedy=f"finish it with vgpuctl {other}"

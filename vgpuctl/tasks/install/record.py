@@ -8,13 +8,14 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from vgpuctl.model.change import Change, How, Line
 from vgpuctl.model.install.manifests import VERSION
-from vgpuctl.model.install.release import KEY, NAME, PLACE, Holder, Release, config_map, decode, text
+from vgpuctl.model.install.release import COMMANDS, KEY, NAME, PLACE, Holder, Release, config_map, decode, text
 from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.sources.source import Objects
 from vgpuctl.tasks.apply import Conduct, Group, Outcome, Reversible, apply
@@ -23,7 +24,8 @@ from vgpuctl.tasks.install.live import Live
 
 _MARGIN = 60.0
 """Seconds that a command may take beside its waits."""
-_DOING = {"installing": "install", "upgrading": "upgrade", "uninstalling": "uninstall", "installed": "work on"}
+_THOUGHT = 600.0
+"""Seconds for which a person may think about an answer."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,9 @@ def free(kept: Kept, now: float) -> str:
     holder = kept.release.holder
     if holder is None:
         return ""
-    begun = f"{holder.who} on {holder.host} began to {_DOING[kept.release.phase]} at {_clock(holder.since)}"
+    begun = (
+        f"{holder.who} on {holder.host} began to {COMMANDS.get(kept.release.phase, 'work')} at {_clock(holder.since)}"
+    )
     if holder.until <= now or _is_dead(holder):
         return f"{begun} and was cut off: taking over"
     raise Problem(
@@ -80,8 +84,9 @@ def _clock(moment: float) -> str:
 
 
 def _is_dead(holder: Holder) -> bool:
-    """On this very machine, and its process is gone."""
-    if holder.host != socket.gethostname():
+    """On this very machine, and its process is gone. Containers may have the machine's name, and numbers of their
+    own."""
+    if (holder.host, holder.space) != (socket.gethostname(), _space()):
         return False
     if holder.pid == os.getpid():
         return True
@@ -94,11 +99,26 @@ def _is_dead(holder: Holder) -> bool:
     return False
 
 
+def _space() -> str:
+    """The namespace of processes that this one lives in, "" where the system has but one."""
+    try:
+        return str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        return ""
+
+
 def holder(cluster: Live, conduct: Conduct, seconds: float) -> Holder:
     """Ourselves. seconds: all waits together."""
     now = conduct.now()
-    who = Recorder(cluster, conduct.say, conduct.now).who()
-    return Holder(who=who, host=socket.gethostname(), pid=os.getpid(), since=now, until=now + seconds + _MARGIN)
+    thought = _THOUGHT if conduct.ask and not conduct.yes else 0.0
+    return Holder(
+        who=Recorder(cluster, conduct.say, conduct.now).who(),
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        space=_space(),
+        since=now,
+        until=now + thought + seconds + _MARGIN,
+    )
 
 
 def take(kept: Kept | None, release: Release) -> Reversible:
@@ -131,13 +151,33 @@ def write(before: Release, after: Release, exactly: str = "") -> Change:
 def carry_out(cluster: Live, groups: Sequence[Group], conduct: Conduct, mine: Holder | None) -> Outcome:
     """Applies groups, and puts the record down at the end, however that comes. mine: None when it is not taken."""
     try:
-        outcome = apply(cluster, groups, conduct, cluster.name)
+        outcome = apply(cluster, groups, _in_time(conduct, mine) if mine else conduct, cluster.name)
     finally:
         if mine and not conduct.dry_run:
             with suppress(Problem):
                 _put_down(cluster, replace(conduct, timeout=5.0, say=lambda _: None), mine)
     outcome.problems = [_lost(cluster, problem) for problem in outcome.problems]
     return outcome
+
+
+def _in_time(conduct: Conduct, mine: Holder) -> Conduct:
+    """The same, but an answer that comes too late is none: by then the record would name an end that is past."""
+    if conduct.ask is None:
+        return conduct
+    ask = conduct.ask
+
+    def asked(question: str) -> bool:
+        answer = ask(question)
+        if answer and conduct.now() > mine.since + _THOUGHT:
+            raise Problem(
+                f"nothing was changed: the answer came after more than {_THOUGHT / 60:g} minutes",
+                "the cluster may not be any more what was shown",
+                "run the command again",
+                Exit.FINDINGS,
+            )
+        return answer
+
+    return replace(conduct, ask=asked)
 
 
 def _lost(cluster: Live, problem: Problem) -> Problem:

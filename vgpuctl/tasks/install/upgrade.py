@@ -22,10 +22,11 @@ from vgpuctl.model.install import libraries
 from vgpuctl.model.install.manifests import PART_OF, TEMPLATE, VERSION, wanted_hashes
 from vgpuctl.model.install.manifests import kept as is_kept
 from vgpuctl.model.install.options import Options
-from vgpuctl.model.install.release import Former, Release
+from vgpuctl.model.install.release import COMMANDS, Former, Release
 from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.model.quota.team import MANAGER
 from vgpuctl.model.selector import selector
+from vgpuctl.model.version_number import VersionNumber
 from vgpuctl.tasks.apply import Conduct, Group, Outcome, Reversible, Step, Wait, change_of
 from vgpuctl.tasks.install import preflight, record, rollout
 from vgpuctl.tasks.install.install import installed_objects, prune
@@ -78,7 +79,7 @@ def upgrade(cluster: Live, kept: record.Kept, wish: Wish, conduct: Conduct) -> O
     preflight.check_names(wish.skip)
     cut_off = record.free(kept, conduct.now())
     release = kept.release
-    _fits(release, wish.options)
+    _fits(release, wish)
     if cut_off:
         conduct.say(cut_off)
     facts = load((cluster,), (*preflight.wanted_parts(wish.skip), *INVENTORY))
@@ -146,13 +147,19 @@ def _under_way(cluster: Live) -> bool:
     return kept is not None and kept.release.phase == "upgrading"
 
 
-def _fits(release: Release, options: Options) -> None:
-    """Raises Problem where another command is the one to run."""
+def _fits(release: Release, wish: Wish) -> None:
+    """Raises Problem where another command, or another vgpuctl, is the one to run."""
     if release.phase in ("installing", "uninstalling"):
         doing = "install" if release.phase == "installing" else "uninstall"
         raise Problem(f"an {doing} is half done", remedy=f"finish it with vgpuctl {doing}", exit_code=Exit.FINDINGS)
+    if not wish.back and VersionNumber(release.version) > VersionNumber(vgpuctl.__version__):
+        raise Problem(
+            f"version {release.version} is installed, and this vgpuctl is older: {vgpuctl.__version__}",
+            remedy="use that version or a newer one; vgpuctl upgrade --rollback goes back to the former release",
+            exit_code=Exit.FINDINGS,
+        )
     for name, why in _FIXED.items():
-        old, new = getattr(release.options, name), getattr(options, name)
+        old, new = getattr(release.options, name), getattr(wish.options, name)
         if old != new:
             what = f"an upgrade cannot change the {name.replace('_', ' ')} ({old} → {new})"
             raise Problem(what, why, "vgpuctl uninstall, then vgpuctl install", Exit.FINDINGS)
@@ -271,11 +278,7 @@ def _stage(
 
     def back() -> list[Change | Wait]:
         old = _template(former.plugin)
-        pods = [
-            pod
-            for pod in rollout.pods_of(cluster, namespace)
-            if rollout.node_of(pod) in names and rollout.template_of(pod) != old
-        ]
+        pods = [pod for pod in rollout.pods_on(cluster, namespace, names) if rollout.template_of(pod) != old]
         template = Change(rollout.daemonset(namespace), How.APPLY, _on_delete(former.plugin), aim.plugin, routine=True)
         return [template, *map(_anew, pods), rollout.stage(cluster, namespace, names, old, settle, conduct)]
 
