@@ -15,6 +15,8 @@ from vgpuctl.tasks.install.live import Live, Object
 
 _LOOK = 2.0
 """Seconds between two looks at all pods."""
+_FEW = 10
+"""Up to so many nodes are asked one by one for their pod, more all at once."""
 _AGAIN = "(combined from similar events): "
 PATIENCE = 10.0
 """Seconds for which a pod may be without hope, before a stage of an upgrade is given up."""
@@ -27,6 +29,17 @@ def daemonset(namespace: str, name: str = PLUGIN) -> Target:
 def pods_of(cluster: Live, namespace: str, name: str = PLUGIN) -> list[Object]:
     """The pods of a DaemonSet of ours, which is named as its pods' label."""
     return cluster.objects("Pod", namespace=namespace, query={"labelSelector": f"name={name}"})
+
+
+def pods_on(cluster: Live, namespace: str, nodes: Collection[str]) -> list[Object]:
+    """The plugin's pods on some nodes; a stage of a large pool need not list all of its pods."""
+    if len(nodes) > _FEW:
+        return [pod for pod in pods_of(cluster, namespace) if node_of(pod) in nodes]
+    found = []
+    for node in nodes:
+        query = {"labelSelector": f"name={PLUGIN}", "fieldSelector": f"spec.nodeName={node}"}
+        found += cluster.objects("Pod", namespace=namespace, query=query)
+    return found
 
 
 def node_of(pod: Object) -> str:
@@ -139,7 +152,7 @@ class _Stage:
 
     def done(self) -> bool:
         now = self.conduct.now()
-        pods = [pod for pod in pods_of(self.cluster, self.namespace) if node_of(pod) in self.nodes]
+        pods = pods_on(self.cluster, self.namespace, self.nodes)
         new = [pod for pod in pods if template_of(pod) == self.template]
         ready = {node_of(pod) for pod in new if is_ready(pod)}
         self.since = {node: self.since.get(node, now) for node in ready}

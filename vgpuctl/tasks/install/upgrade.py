@@ -150,7 +150,7 @@ def _under_way(cluster: Live) -> bool:
 def _fits(release: Release, wish: Wish) -> None:
     """Raises Problem where another command, or another vgpuctl, is the one to run."""
     if release.phase in ("installing", "uninstalling"):
-        doing = "install" if release.phase == "installing" else "uninstall"
+        doing = COMMANDS[release.phase]
         raise Problem(f"an {doing} is half done", remedy=f"finish it with vgpuctl {doing}", exit_code=Exit.FINDINGS)
     if not wish.back and VersionNumber(release.version) > VersionNumber(vgpuctl.__version__):
         raise Problem(
