@@ -278,7 +278,7 @@ CASES: dict[str, tuple[Change, Exit, tuple[str, ...]]] = {
         ("1 node: library unknown, not placed yet (its pod starts): t4-1",),
     ),
     "an odd DaemonSet": (
-        lambda found: plugin(found) and template(found).update(initContainers=[{"image": "x"}]),
+        lambda found: plugin(found) and template(found).update(containers=[{}]),
         Exit.FINDINGS,
         ("DaemonSet kube-system/volcano-device-plugin: not as the API gives it",),
     ),

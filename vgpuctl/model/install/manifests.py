@@ -14,11 +14,12 @@ from typing import Any, Final
 import msgspec
 
 from vgpuctl import __version__, resources
+from vgpuctl.model import kube
 from vgpuctl.model.change import Target
 from vgpuctl.model.config.generate import generated, plan
 from vgpuctl.model.config.kind import DEVICE, NODE
 from vgpuctl.model.context import Context
-from vgpuctl.model.install import image, libraries, template
+from vgpuctl.model.install import image, libraries, placed, template
 from vgpuctl.model.install.options import SYSTEM_NAMESPACES, Options
 from vgpuctl.model.install.template import Object, at, drop, put
 from vgpuctl.model.quota.team import MANAGED_BY, MANAGER
@@ -119,11 +120,8 @@ def hash_of(template: Mapping[str, Any]) -> str:
 
 
 def wanted_hashes(daemonset: Mapping[str, Any]) -> dict[str, str]:
-    """architecture → sha256 of the library that a plugin's DaemonSet places; {} when it is not one of ours or takes the
-    image's own."""
-    containers = daemonset["spec"]["template"]["spec"].get("initContainers") or []
-    env = next((container.get("env") or [] for container in containers if container["name"] == "place"), [])
-    return libraries.read(next((entry.get("value") or "" for entry in env if entry["name"] == "LIBRARIES"), ""))
+    """`placed.wanted` of a DaemonSet that is not decoded."""
+    return placed.wanted(msgspec.convert(daemonset, kube.Workload, strict=False))
 
 
 def _labelled(item: Object) -> Object:
