@@ -43,7 +43,7 @@ struct segment {
   int64_t due;       /* when it is expected to be done */
   int64_t host_gap;  /* in an idle stream: the time from the start mark's return to the first launch's return */
   bool alone, idle, overlaps; /* overlaps: its first launch would have begun before what came before ended */
-  bool after_others; /* the card may have changed over to this process meanwhile: its time is at most what was measured */
+  bool at_most; /* its time is at most what was measured: the card may have changed over to this process meanwhile, or was about to run dry */
   int launches, kinds; /* kinds: SEGMENT_KINDS + 1 when there are more */
   struct {
     struct prediction *prediction;
@@ -106,7 +106,7 @@ struct launch {
   struct stream *on;
   int64_t charged, duration, start_returned;
   uint64_t number;   /* of the stream's launches */
-  bool alone, idle, after_others, measures; /* measures: there is something to do after it */
+  bool alone, idle, at_most, measures; /* measures: there is something to do after it */
   struct mark *start;
 };
 

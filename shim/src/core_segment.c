@@ -13,7 +13,7 @@ static const int64_t overlap_gain = 800;         /* a dependent launch begins so
 static const int64_t queued_alone_cost = 1500;  /* two marks around one launch in a busy stream, against its dense period */
 static const int64_t idle_alone_cost = 500;     /* in an idle stream, beside the host's gap */
 static const int64_t start_latency = 2600;      /* a launch's return to the kernel's start */
-static const int64_t nearly_idle = 5 * MICROSECOND;
+static const int64_t nearly_idle = 5 * MICROSECOND, overdue = 10 * MICROSECOND; /* overdue: more than marks and launches vary */
 static const int64_t segment_length = 500 * MICROSECOND, overlapping_length = 2 * MILLISECOND;
 static const int64_t streams_length = 4 * MILLISECOND; /* a mark costs the other streams something as well */
 static const int64_t long_launch = 200 * MICROSECOND; /* measured alone each time it finds its stream idle */
@@ -137,10 +137,10 @@ static bool chance(struct stream *stream, unsigned *count, unsigned one_in) {
   return true;
 }
 
-/* One that should be idle but is not is about to be: the mark would come at nobody knows what time before the launch. */
+/* One that should be idle but is not is about to be: the mark comes at nobody knows what time before the launch. */
 static struct mark *mark_start(struct limiter *limiter, struct launch *launch, struct stream *stream, bool expect_idle) {
   launch->idle = expect_idle && mark_stream_idle(stream);
-  if (expect_idle && !launch->idle && launch->duration) return NULL;
+  if (expect_idle && !launch->idle && launch->duration) launch->at_most = true;
   struct mark *start = mark_record(limiter, stream);
   launch->start_returned = core_now();
   return start;
@@ -170,7 +170,7 @@ void segment_before(struct limiter *limiter, struct launch *launch, CUcontext co
   if (idle) {
     drop_open(limiter, stream);
     /* Another process may have had the card: the time would hold the change of context. */
-    launch->after_others = known && ((launch->duration < longest_shared && (limiter->after_others || now < limiter->ready)) || turn_missed(limiter, now));
+    launch->at_most = known && ((launch->duration < longest_shared && (limiter->after_others || now < limiter->ready)) || turn_missed(limiter, now));
     bool new = launch->prediction->measured < NEW, beginning = now - limiter->resumed < burst_beginning, several = limiter->active_streams > 1 && beginning;
     bool probe = !known || (launch->duration >= long_launch && !several) || (new && beginning) || chance(stream, &stream->isolated, new || beginning ? PROBE_NEW : PROBE_ISOLATED);
     if (probe && mark) {
@@ -180,7 +180,7 @@ void segment_before(struct limiter *limiter, struct launch *launch, CUcontext co
       stream->open = begin(limiter, mark_start(limiter, launch, stream, true));
       if (stream->open) {
         stream->open->idle = launch->idle;
-        stream->open->after_others = launch->after_others;
+        stream->open->at_most = launch->at_most;
       }
     }
   } else if (mark && (!known || (!launch->overlaps && chance(stream, &stream->dense, PROBE_DENSE)))) {
@@ -222,7 +222,7 @@ void segment_after(struct limiter *limiter, struct launch *launch, bool launched
     }
     segment->alone = true;
     segment->idle = launch->idle;
-    segment->after_others = launch->after_others;
+    segment->at_most = launch->at_most;
     segment->host_gap = now - launch->start_returned;
     join(segment, launch);
     if (!__atomic_load_n(&launch->prediction->launched, __ATOMIC_RELAXED)) __atomic_store_n(&launch->prediction->launched, now, __ATOMIC_RELAXED);
@@ -241,7 +241,7 @@ void segment_after(struct limiter *limiter, struct launch *launch, bool launched
 static int64_t worth(const struct segment *segment, int64_t between) {
   if (between < 0) return -1;
   if (!segment->idle) return later(between - (segment->alone ? queued_alone_cost : mark_cost + (segment->overlaps ? overlap_gain : 0)), 0);
-  if (segment->after_others) return later(between - idle_alone_cost, 0); /* at most: the card came late to both */
+  if (segment->at_most) return later(between - idle_alone_cost, 0);
   int64_t least = later(between - segment->host_gap - idle_alone_cost, MICROSECOND / 2), known = segment->predicted;
   bool late = segment->host_gap > 20 * MICROSECOND && segment->host_gap > between / 50;
   if (!late || known <= least) return least;
@@ -278,7 +278,7 @@ static void rebase(struct timeline *timeline, struct mark *mark, int64_t time) {
 /* Where other tenants are, a time much longer than predicted may hold some of theirs: then what was predicted stays charged,
    unless it is always so. */
 static bool held_up_by_others(struct limiter *limiter, const struct segment *segment, int64_t busy, int64_t now) {
-  if (segment->after_others) return busy > segment->predicted;
+  if (segment->at_most) return busy > segment->predicted;
   if (!turn_together(limiter, now) || !segment->predicted || busy < segment->predicted * 13 / 10)
     limiter->outliers = 0;
   else if (++limiter->outliers < MOST_OUTLIERS)
@@ -312,7 +312,7 @@ static void reap_stream(struct limiter *limiter, struct stream *stream, int64_t 
     enum mark_state state = mark_state(segment->end);
     if (state == MARK_PENDING) {
       /* It takes longer than predicted, and so will what comes behind it. */
-      if (segment->due < now) {
+      if (segment->due < now - overdue) {
         if (limiter->active_streams <= 1 && turn_shared(limiter, now)) delay(limiter, stream, now - segment->due);
         stream->finish = later(stream->finish, now + nearly_idle * 2);
       }

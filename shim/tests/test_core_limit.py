@@ -26,7 +26,7 @@ KERNELS = (5, 20, 100, 1000, 10000, 100000)
 WAYS = [
     *(("dense", us, 0.1) for us in KERNELS),
     *(("pdl", us, 0.1) for us in (5, 20, 1000)),
-    *(("mix", us, 0.15) for us in (5, 20, 100)),
+    *(("mix", us, 0.3) for us in (5, 20, 100)),
     *(("graph:10", us, 0.1) for us in (5, 20, 100)),
     *(("graph:1000", us, 0.1) for us in (5, 20)),
     *(("streams:4", us, 0.5) for us in (20, 100, 1000, 10000)),
