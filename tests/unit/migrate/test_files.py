@@ -6,6 +6,8 @@ import contextlib
 import io
 import json
 import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -75,7 +77,19 @@ def test_without_a_word_nothing_is_written(run: Run, golden: Callable[[str, str]
     code, out, err = run("--factor", "16", "pool")
     assert (code, err) == (0, "")
     golden("migrate/preview.txt", out)
+    code, out, err = run("--factor", "16", "pool", "-o", "wide")
+    golden("migrate/preview-wide.txt", out)
     assert there(Path("pool")) == dict(sorted(FILES.items()))
+
+
+@pytest.mark.skipif(shutil.which("patch") is None, reason="there is no patch")
+def test_the_diff_is_a_patch_that_does_the_same(run: Run) -> None:
+    put(Path("pool"), {"ends.yaml": f"kind: Pod\r\nspec:\r\n  {MEMORY}: 1000"})
+    report = json.loads(run("--factor", "16", "pool", "-o", "json")[1])
+    subprocess.run(["patch", "-p0", "--binary"], input=report["diff"].encode(), check=True, stdout=subprocess.DEVNULL)
+    ends = NEW | {"ends.yaml": f"kind: Pod\r\nspec:\r\n  {MEMORY}: 625"}
+    found = {name: (Path("pool") / name).read_bytes().decode() for name in there(Path("pool"))}
+    assert {name: text for name, text in found.items() if not name.endswith(".orig")} == dict(sorted(ends.items()))
 
 
 def test_in_place_all_files_are_rewritten_with_their_mode_and_nothing_else(run: Run) -> None:

@@ -22,7 +22,8 @@ class FactorChange(Output, frozen=True, kw_only=True):
 
 class Migration(Output, frozen=True, kw_only=True):
     """What `config migrate` makes of files. before and after: MiB per unit. files: that change, or were written.
-    written: they were. left: what must be looked at by hand. steps: how the pool is brought over, in order."""
+    written: they were. left: what must be looked at by hand. steps: how the pool is brought over, in order. diff: the
+    change of all files as `diff -U0` writes it."""
 
     before: int
     after: int
@@ -32,3 +33,4 @@ class Migration(Output, frozen=True, kw_only=True):
     steps: list[str] = []
     written: bool = False
     notes: list[str] = []
+    diff: str = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 
 from vgpuctl.model.migrate.accept import offered
@@ -10,6 +11,8 @@ from vgpuctl.model.migrate.place import What
 from vgpuctl.model.migrate.text import Rewritten
 from vgpuctl.model.migrate.use import Use, short
 from vgpuctl.model.quantity import show_mib
+from vgpuctl.render.grid import lines, paint, plain
+from vgpuctl.render.terminal import Terminal
 from vgpuctl.render.view import Cell, Column, View
 
 _MOST = 12
@@ -77,10 +80,36 @@ def _summary(output: Migration) -> Iterator[str]:
         yield f"! {left.file}{f':{left.line}' if left.line else ''}: {left.why}"
     yield from output.notes
     if output.places and not output.written:
-        yield "nothing was written: --in-place rewrites the files, --to DIR writes them elsewhere"
+        yield "nothing was written: -o wide shows a patch, --in-place rewrites the files, --to DIR writes them elsewhere"
     if output.steps:
         yield "bring a pool over in this order:"
         yield from (f"  {number}. {step}" for number, step in enumerate(output.steps, 1))
+
+
+_MARKS = {"+": "good", "-": "bad", "@": "dim"}
+_COLUMNS = (
+    Column("PLACE", lambda row: Cell(_where(row), "strong"), shrink=24),
+    Column("OBJECT", lambda row: row.object or "–", shrink=16, drop=1),
+    Column("KEY", lambda row: short(row.path), raw=lambda row: row.path, shrink=16, drop=2),
+    Column("WAS", lambda row: str(row.before), raw=lambda row: row.before, right=True),
+    Column("IS", lambda row: Cell(str(row.after), "good"), raw=lambda row: row.after, right=True),
+    Column("MEMORY", _mib, raw=lambda row: row.mib_after),
+    Column("MORE MIB", lambda row: str(row.rounded), raw=lambda row: row.rounded, wide=True, right=True),
+)
+
+
+def _migration(output: Migration, terminal: Terminal, wide: bool) -> Iterator[str]:
+    """A line for each place, in wide the change of the files instead; then what it amounts to."""
+    if wide:
+        for line in output.diff.splitlines():
+            yield paint(plain(line, terminal), _MARKS.get(line[:1], ""), terminal)
+    elif output.places:
+        yield from lines([column for column in _COLUMNS if not column.wide], output.places, terminal)
+    if not output.places:
+        yield "no amount in memory units was found"
+    for line in _summary(output):
+        text = plain(line, terminal)
+        yield from textwrap.wrap(text, terminal.width) if terminal.width else [text]
 
 
 VIEWS = {
@@ -105,19 +134,5 @@ VIEWS = {
         name=lambda row: row.title,
         footer=lambda output: list(_told(output)),
     ),
-    "Migration": View(
-        rows=_rows,
-        columns=(
-            Column("PLACE", lambda row: Cell(_where(row), "strong"), shrink=24),
-            Column("OBJECT", lambda row: row.object or "–", shrink=16, drop=1),
-            Column("KEY", lambda row: short(row.path), raw=lambda row: row.path, shrink=16, drop=2),
-            Column("WAS", lambda row: str(row.before), raw=lambda row: row.before, right=True),
-            Column("IS", lambda row: Cell(str(row.after), "good"), raw=lambda row: row.after, right=True),
-            Column("MEMORY", _mib, raw=lambda row: row.mib_after),
-            Column("MORE MIB", lambda row: str(row.rounded), raw=lambda row: row.rounded, wide=True, right=True),
-        ),
-        name=lambda row: _where(row),
-        footer=lambda output: list(_summary(output)),
-        empty="no amount in memory units was found",
-    ),
+    "Migration": View(rows=_rows, columns=_COLUMNS, name=lambda row: _where(row), lines=_migration),
 }

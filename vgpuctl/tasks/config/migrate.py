@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -74,6 +75,7 @@ def migrate(collected: Collected, old: int, new: int, facts: Facts | None = None
     already = [f"the files are written for gpuMemoryFactor {new} already"] if old == new else []
     result = Migration(before=old, after=new, notes=already)
     texts = []
+    diff: list[str] = []
     for one in collected.files if old != new else ():
         text = _text(one)
         if not one.manifest or text is None:
@@ -84,11 +86,12 @@ def migrate(collected: Collected, old: int, new: int, facts: Facts | None = None
         result.left.extend(rewriting.left)
         if rewriting.text != text:
             result.files.append(one.path)
+            diff += _diff(one.path, text, rewriting.text)
             texts.append((_below(one.path, collected.folder), one.data, rewriting.text.encode()))
     result.left.extend(Left(file=path, why=f"it cannot be read: {why}") for path, why in collected.unread.items())
     result.steps.extend(_steps(old, new) if texts else ())
     change = Change(Target("Host", collected.folder), How.FILES, Files(tuple(texts)), routine=True)
-    return result, [change] if texts else []
+    return msgspec.structs.replace(result, diff="".join(diff)), [change] if texts else []
 
 
 def elsewhere(collected: Collected, changes: Sequence[Change], folder: str) -> list[Change]:
@@ -141,6 +144,13 @@ def _steps(old: int, new: int) -> list[str]:
         "pods: kubectl apply the rewritten manifests, then uncordon the nodes",
         "vgpuctl doctor",
     ]
+
+
+def _diff(path: str, before: str, after: str) -> Iterator[str]:
+    """As a patch, which keeps line ends as they are."""
+    rows, others = (re.findall(r"[^\n]*\n|[^\n]+", text) for text in (before, after))
+    for row in difflib.unified_diff(rows, others, path, path, n=0):
+        yield row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n"
 
 
 def _memory_name(collected: Collected) -> str:
