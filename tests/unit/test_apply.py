@@ -13,7 +13,7 @@ from vgpuctl.model.change import Change, How, Line, Target
 from vgpuctl.model.changes import Action
 from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.tasks.apply import Conduct, Group, Reversible, Wait, apply, takes_away
-from vgpuctl.tasks.history import KEPT, PLACE
+from vgpuctl.tasks.history import KEPT, PLACE, ROOM
 
 QUOTA = Target("ResourceQuota", "vgpu", "team")
 
@@ -364,14 +364,20 @@ class TestHistory:
         assert event["involvedObject"]["name"] == "vgpu"
         assert event["message"] == "ana by vgpuctl: n none → 5"
 
-    def test_lines_are_added_and_the_oldest_go(self, conduct: Any) -> None:
-        old = {f"20200101T000000.{index:06}Z": "{}" for index in range(KEPT)}
+    @pytest.mark.parametrize(
+        ("line", "left"), [("{}", KEPT), ("x" * 1500, KEPT), ("語" * 1500, ROOM // 4521)], ids=["short", "long", "wide"]
+    )
+    def test_lines_are_added_and_the_oldest_go(self, conduct: Any, line: str, left: int) -> None:
+        """Before there are too many, or more than a ConfigMap holds."""
+        old = {f"20200101T000000.{index:06}Z": line for index in range(KEPT)}
         place = {"name": PLACE.name, "namespace": PLACE.namespace}
         cluster = MemoryCluster({"kind": "ConfigMap", "metadata": place, "data": old})
         apply(cluster, [Group([ours(), ours("other")])], conduct())
         data = cluster.get(PLACE)["data"]  # type: ignore[index]
-        assert len(data) == KEPT
-        assert min(data) == "20200101T000000.000002Z"
+        assert len(data) == pytest.approx(left, abs=2)
+        assert sum(len(key) + len(text.encode()) for key, text in data.items()) <= ROOM
+        assert min(data) == f"20200101T000000.{KEPT + 2 - len(data):06}Z"
+        assert len([key for key in data if key > "2021"]) == 2
 
     def test_a_record_that_fails_is_a_warning(self, conduct: Any, said: list[str]) -> None:
         cluster = MemoryCluster()

@@ -1,13 +1,13 @@
 """Keeps and reads who changed what: an Event at the object, and a line in a ConfigMap.
 
-ConfigMap `vgpuctl-history` in kube-system: key = time (UTC), value = JSON, the last 500. Recording is best effort:
+ConfigMap `vgpuctl-history` in kube-system: key = time (UTC), value = JSON, the last 500, fewer when they are long. Recording is best effort:
 a change that was made stays made when it cannot be recorded.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from typing import Any, Final
 
@@ -20,6 +20,8 @@ from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.sources.source import Objects, Writer
 
 KEPT: Final = 500
+ROOM: Final = 900_000
+"""Bytes of all lines: the API server refuses a ConfigMap of more than 1 MiB."""
 _LONGEST: Final = 1500
 _TRIES: Final = 4
 _BATCH: Final = 50
@@ -87,10 +89,12 @@ class Recorder:
             self.cluster.create(PLACE, body)
             return
         data = current.get("data") or {}
-        keys = sorted({*data, *lines})
+        kept = _newest({**data, **lines})
         operations: list[dict[str, Any]] = [] if data else [{"op": "add", "path": "/data", "value": {}}]
-        operations += [{"op": "add", "path": f"/data/{key}", "value": text} for key, text in lines.items()]
-        operations += [{"op": "remove", "path": f"/data/{_pointer(key)}"} for key in keys[:-KEPT] if key in data]
+        operations += [
+            {"op": "add", "path": f"/data/{key}", "value": text} for key, text in lines.items() if key in kept
+        ]
+        operations += [{"op": "remove", "path": f"/data/{_pointer(key)}"} for key in data if key not in kept]
         version = str(current["metadata"].get("resourceVersion", ""))
         self.cluster.write(Change(PLACE, How.PATCH, operations, resource_version=version))
 
@@ -123,6 +127,18 @@ class Recorder:
         if not self._warned:
             self._warned = True
             self.warn(f"the change is made, but could not be recorded: {'; '.join(problem.lines())}")
+
+
+def _newest(lines: Mapping[str, str]) -> set[str]:
+    """The keys of the lines that are kept: so many of the newest as there is room for."""
+    kept: set[str] = set()
+    room = ROOM
+    for key in sorted(lines, reverse=True)[:KEPT]:
+        room -= len(key) + len(lines[key].encode())
+        if room < 0:
+            break
+        kept.add(key)
+    return kept
 
 
 def _deed(change: Change) -> str:
