@@ -80,7 +80,7 @@ def _summary(output: Migration) -> Iterator[str]:
         yield f"! {left.file}{f':{left.line}' if left.line else ''}: {left.why}"
     yield from output.notes
     if output.places and not output.written:
-        yield "nothing was written: -o wide shows a patch, --in-place rewrites the files, --to DIR writes them elsewhere"
+        yield "nothing was written: -o wide shows a patch, --in-place rewrites the files, --to DIR writes others"
     if output.steps:
         yield "bring a pool over in this order:"
         yield from (f"  {number}. {step}" for number, step in enumerate(output.steps, 1))
