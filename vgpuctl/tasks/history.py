@@ -1,7 +1,7 @@
 """Keeps and reads who changed what: an Event at the object, and a line in a ConfigMap.
 
-ConfigMap `vgpuctl-history` in kube-system: key = time (UTC), value = JSON, the last 500, fewer when they are long. Recording is best effort:
-a change that was made stays made when it cannot be recorded.
+ConfigMap `vgpuctl-history` in kube-system: key = time (UTC), value = JSON, the last 500, fewer where they are long.
+Recording is best effort: a change that was made stays made when it cannot be recorded.
 """
 
 from __future__ import annotations

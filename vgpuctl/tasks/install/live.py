@@ -36,6 +36,13 @@ def find(cluster: Live, one: Target) -> Object | None:
         return None
 
 
+def selected_pods(cluster: Live, workload: Object) -> list[Object]:
+    """The pods that a DaemonSet's or Deployment's selector names. Raises Problem."""
+    labels = workload["spec"]["selector"].get("matchLabels") or {}
+    query = {"labelSelector": ",".join(f"{key}={value}" for key, value in labels.items())}
+    return cluster.objects("Pod", namespace=workload["metadata"].get("namespace", ""), query=query)
+
+
 _VERBS = {
     How.APPLY: ("patch",),
     How.CREATE: ("create",),

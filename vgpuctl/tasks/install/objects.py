@@ -20,7 +20,7 @@ from vgpuctl.model.install.owner import Owner, owner
 from vgpuctl.model.install.release import Backup
 from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.tasks.apply import Reversible, Step, Wait, is_ours
-from vgpuctl.tasks.install.live import Live, Object
+from vgpuctl.tasks.install.live import Live, Object, selected_pods
 
 FORCE = "--force-conflicts"
 _OWN_ANNOTATIONS = ("deprecated.daemonset.template.generation",)
@@ -156,10 +156,7 @@ def gone(cluster: Live, item: Object) -> list[Wait]:
     one = target(item)
     waits = [Wait(f"{one} is gone", lambda: cluster.get(one) is None)]
     if item["kind"] == "DaemonSet":
-        labels = item["spec"]["selector"].get("matchLabels") or {}
-        query = {"labelSelector": ",".join(f"{key}={value}" for key, value in labels.items())}
-        what = f"the pods of {one.name} are gone"
-        waits.append(Wait(what, lambda: not cluster.objects("Pod", namespace=one.namespace, query=query)))
+        waits.append(Wait(f"the pods of {one.name} are gone", lambda: not selected_pods(cluster, item)))
     return waits
 
 

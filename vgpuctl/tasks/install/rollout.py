@@ -11,7 +11,7 @@ from vgpuctl.model.install.manifests import PLUGIN, TEMPLATE
 from vgpuctl.model.install.reasons import Reason, events, is_ready, reason, told
 from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.tasks.apply import Conduct, Wait
-from vgpuctl.tasks.install.live import Live, Object
+from vgpuctl.tasks.install.live import Live, Object, selected_pods
 
 _LOOK = 2.0
 """Seconds between two looks at all pods."""
@@ -216,4 +216,8 @@ def deployment(cluster: Live, where: Target, what: str) -> Wait:
         counts = [status.get(key, 0) for key in ("updatedReplicas", "availableReplicas", "replicas")]
         return current and all(count == replicas for count in counts)
 
-    return Wait(what, done)
+    def why() -> str:
+        found = cluster.get(where)
+        return told([one for pod in selected_pods(cluster, found) if (one := reason(pod))]) if found else ""
+
+    return Wait(what, done, why)
