@@ -33,10 +33,10 @@
 #define CORE_POLICY_DEFAULT 0 /* header.policy: idle compute time of the card may be used beyond the limit */
 #define CORE_POLICY_FORCE 1 /* header.policy: the core limit is a hard cap */
 #define CORE_POLICY_DISABLE 2 /* header.policy: no core limit */
-#define CARD_FILE_SUFFIX ".turns" /* appended to the card's UUID */
-#define CARD_FILE_MAGIC 5643667103661119061ull /* u64 at 0: the bytes UVGPTURN */
-#define CARD_FILE_MAJOR 1 /* a reader leaves a file of another major version alone */
-#define CARD_FILE_BYTES 4096 /* size of the card file: header, the turn at 64, tenants at 1024 */
+#define TURNS_SUFFIX ".turns" /* appended to the card's UUID */
+#define TURNS_MAGIC 5643667103661119061ull /* u64 at 0: the bytes UVGPTURN */
+#define TURNS_MAJOR 1 /* a reader leaves a file of another major version alone */
+#define TURNS_BYTES 4096 /* size of the card file: header, the turn at 64, tenants at 1024 */
 #define CARD_TENANTS 24 /* containers that can take turns on one card; more hold their own limits only */
 #define CARD_LIGHT_LAUNCHED 2 /* tenant.light: its launch waits in the driver for the card, without the turn */
 #define CARD_FINISH_UNKNOWN 18446744073709551615ull /* tenant.finish: a launch is under way of which nobody knows how long it takes */
@@ -315,7 +315,8 @@ struct card_tenant { /* one container that uses the card, written by its own pro
   uint32_t policy; /* core_policy_* */
   uint32_t busy; /* card time of the last 100 ms, parts per million */
   uint32_t light; /* 1: it uses less than a quarter of its part, and need not wait for the end of another's turn; card_light_launched */
-  uint8_t pad0[56];
+  uint64_t launch; /* its latest launch, as account counts it, ns */
+  uint8_t pad0[48];
 };
 _Static_assert(sizeof(struct card_tenant) == 128, "card_tenant");
 _Static_assert(offsetof(struct card_tenant, owner) == 0, "card_tenant.owner");
@@ -329,9 +330,10 @@ _Static_assert(offsetof(struct card_tenant, percent) == 56, "card_tenant.percent
 _Static_assert(offsetof(struct card_tenant, policy) == 60, "card_tenant.policy");
 _Static_assert(offsetof(struct card_tenant, busy) == 64, "card_tenant.busy");
 _Static_assert(offsetof(struct card_tenant, light) == 68, "card_tenant.light");
+_Static_assert(offsetof(struct card_tenant, launch) == 72, "card_tenant.launch");
 
 struct card_file { /* the card file */
-  uint64_t magic; /* card_file_magic */
+  uint64_t magic; /* turns_magic */
   uint32_t major; /* 1 */
   uint32_t minor; /* 0 */
   uint8_t pad0[48];

@@ -23,7 +23,7 @@ enum { LOCK_TRIES = 4, MOST_REFUSALS = 20 };
 static bool path_of(const char *uuid, char path[128]) {
   size_t length = strspn(uuid, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-");
   if (length < 8 || length > 95 || uuid[length]) return false;
-  return snprintf(path, 128, "%s/%s%s", directory, uuid, CARD_FILE_SUFFIX) < 128;
+  return snprintf(path, 128, "%s/%s%s", directory, uuid, TURNS_SUFFIX) < 128;
 }
 
 /* The program may have closed the descriptor and opened something else under its number. */
@@ -79,7 +79,7 @@ static bool open_file(struct card_handle *handle, const char *path) {
   return true;
 }
 
-static bool sound(const struct card_file *file) { return file->magic == CARD_FILE_MAGIC && file->major == CARD_FILE_MAJOR; }
+static bool sound(const struct card_file *file) { return file->magic == TURNS_MAGIC && file->major == TURNS_MAJOR; }
 
 static bool fetch(const struct card_handle *handle, struct card_file *file) {
   return pread(handle->fd, file, sizeof *file, 0) == (ssize_t)sizeof *file;
@@ -87,7 +87,7 @@ static bool fetch(const struct card_handle *handle, struct card_file *file) {
 
 /* A file that is new, cut short or written over begins anew. */
 static void repair(struct card_handle *handle) {
-  static const struct card_file empty = {.magic = CARD_FILE_MAGIC, .major = CARD_FILE_MAJOR};
+  static const struct card_file empty = {.magic = TURNS_MAGIC, .major = TURNS_MAJOR};
   struct card_file file;
   if (!lock(handle, F_WRLCK)) return;
   if (!fetch(handle, &file) || !sound(&file)) {

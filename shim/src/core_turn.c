@@ -35,7 +35,7 @@ static const int64_t starving = 500 * MILLISECOND;
 static const int64_t light_patience = MILLISECOND;
 static const int64_t light_rest = 5 * MILLISECOND;      /* after a launch without the turn */
 static const int64_t light_window = 100 * MILLISECOND;
-static const int64_t lag_most = 200 * MILLISECOND;      /* of an account behind the others' */
+static const int64_t lag_least = 200 * MILLISECOND, lag_most = 2ll * SECOND; /* of an account behind the others' */
 static const int64_t hold_most = 500 * MICROSECOND;     /* after the program waited for the card */
 static const int64_t credit_most_alone = 100 * MILLISECOND, credit_most_shared = 150 * MILLISECOND;
 static const int64_t part_least = 50000;                /* of a container without a limit, parts per million */
@@ -149,6 +149,7 @@ static void show(struct limiter *limiter, int64_t now) {
   turn->shown.account = load(&own->account);
   turn->shown.percent = limiter_percent(limiter);
   turn->shown.policy = __atomic_load_n(&limiter->region->header->policy, __ATOMIC_RELAXED);
+  turn->shown.launch = (uint64_t)(turn->duration * 1000000 / later(turn->part, 1000));
   turn->shown.busy = (uint32_t)(busy * 1000000 / light_window);
   card_file_write(&turn->handle, slot, &turn->shown);
 }
@@ -349,6 +350,26 @@ static bool look_in_turn(struct limiter *limiter, int64_t now) {
   return true;
 }
 
+/* Time not used is not saved up: who comes back after a pause stands beside the others, and one that uses less than its part
+   falls behind by so much only. */
+static void keep_up(struct limiter *limiter, bool paused, int64_t now) {
+  struct turn *turn = &limiter->turn;
+  struct core_turn *own = container(limiter);
+  uint64_t least = UINT64_MAX, account = load(&own->account);
+  int64_t lag = 0;
+  for (int i = 0; i < CARD_TENANTS; i++) {
+    const struct card_tenant *tenant = &turn->file.tenants[i];
+    if (!is_there(limiter, i, now) || now - (int64_t)tenant->seen > awake || tenant->account >= least) continue;
+    least = tenant->account;
+    lag = bounded(2 * (int64_t)tenant->launch, lag_least, lag_most);
+  }
+  if (least > INT64_MAX) return;
+  if (paused)
+    store(&own->account, least);
+  else if (account + (uint64_t)lag < least)
+    store(&own->account, least - (uint64_t)lag);
+}
+
 /* Within the turn. Returns 0, or when to look again; *paced: the card has enough to do until then. The first launch of a
    turn always goes: if it is longer than the turn, it is the others' turn so much longer. */
 static int64_t within(struct limiter *limiter, int64_t now, int64_t duration, bool *paced) {
@@ -361,6 +382,7 @@ static int64_t within(struct limiter *limiter, int64_t now, int64_t duration, bo
   if (ends - start <= duration / 2 && !first) {
     if (now - turn->looked > look_turn / 4 && !look_in_turn(limiter, now)) return 0;
     if (!has_turn(limiter)) return now + shortest_sleep;
+    keep_up(limiter, false, now);
     if (anybody_before(limiter, account_at(limiter, start), now)) return end_turn(limiter, now);
     settle(limiter, start);
     store(&own->ends, (uint64_t)(start + turn->quantum));
@@ -417,31 +439,16 @@ static void count_wait_for_turn(struct limiter *limiter, int64_t waited) {
   __atomic_fetch_add(&limiter->shared->context_switch_latency[core_histogram_bucket(waited)], 1, __ATOMIC_RELAXED);
 }
 
-/* Time not used is not saved up: who comes back after a pause stands beside the others, and one that uses less than its part
-   falls behind by so much only. */
-static void begin_to_want(struct limiter *limiter, int64_t now) {
-  struct turn *turn = &limiter->turn;
-  struct core_turn *own = container(limiter);
-  uint64_t least = UINT64_MAX, account = load(&own->account);
-  turn->wanted = now;
-  turn->longest = 0;
-  for (int i = 0; i < CARD_TENANTS; i++) {
-    const struct card_tenant *tenant = &turn->file.tenants[i];
-    if (is_there(limiter, i, now) && now - (int64_t)tenant->seen <= awake && tenant->account < least) least = tenant->account;
-  }
-  if (least > INT64_MAX) return;
-  if (now - turn->active > awake)
-    store(&own->account, least);
-  else if (account + lag_most < least)
-    store(&own->account, least - lag_most);
-}
-
 static int64_t want(struct limiter *limiter, int64_t now, int64_t duration) {
   struct turn *turn = &limiter->turn;
   struct core_turn *own = container(limiter);
   int64_t wake;
   bool new = !turn->wanted;
-  if (new) begin_to_want(limiter, now);
+  keep_up(limiter, new && now - turn->active > awake, now);
+  if (new) {
+    turn->wanted = now;
+    turn->longest = 0;
+  }
   int64_t waited = now - turn->wanted;
   bool light = busy_lately(limiter, now) + duration < light_most(limiter) && now - turn->skipped > light_rest;
   new = new || light != turn->light;

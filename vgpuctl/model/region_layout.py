@@ -83,13 +83,13 @@ CORE_POLICY_FORCE: Final = 1
 #: header.policy: no core limit
 CORE_POLICY_DISABLE: Final = 2
 #: appended to the card's UUID
-CARD_FILE_SUFFIX: Final = ".turns"
+TURNS_SUFFIX: Final = ".turns"
 #: u64 at 0: the bytes UVGPTURN
-CARD_FILE_MAGIC: Final = 5643667103661119061
+TURNS_MAGIC: Final = 5643667103661119061
 #: a reader leaves a file of another major version alone
-CARD_FILE_MAJOR: Final = 1
+TURNS_MAJOR: Final = 1
 #: size of the card file: header, the turn at 64, tenants at 1024
-CARD_FILE_BYTES: Final = 4096
+TURNS_BYTES: Final = 4096
 #: containers that can take turns on one card; more hold their own limits only
 CARD_TENANTS: Final = 24
 #: tenant.light: its launch waits in the driver for the card, without the turn
@@ -369,10 +369,12 @@ CARD_TENANT_BUSY: Final = Field(64, "<I", 1, 4)
 #: 1: it uses less than a quarter of its part, and need not wait for the end of another's turn;
 #: card_light_launched
 CARD_TENANT_LIGHT: Final = Field(68, "<I", 1, 4)
+#: its latest launch, as account counts it, ns
+CARD_TENANT_LAUNCH: Final = Field(72, "<Q", 1, 8)
 
 #: bytes of one record: the card file
 CARD_FILE_SIZE: Final = 4096
-#: card_file_magic
+#: turns_magic
 CARD_FILE_MAGIC: Final = Field(0, "<Q", 1, 8)
 #: 1
 CARD_FILE_MAJOR: Final = Field(8, "<I", 1, 4)
