@@ -10,6 +10,7 @@ static const int64_t shared_time = 200 * MILLISECOND;        /* after others wer
 static const int64_t plenty = 8 * MILLISECOND;               /* credit that nobody seems to use */
 static const int64_t lag_most = 20 * MILLISECOND;            /* of a process behind the others */
 static const int64_t look_again = 250 * MICROSECOND, finish_most = SECOND;
+static const uint64_t lead_most = SECOND;
 static const uint64_t place_bits = 31;
 
 static uint64_t load(const uint64_t *word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }
@@ -54,13 +55,16 @@ static void take_place(struct limiter *limiter, int64_t now) {
   }
 }
 
-/* Time not used is not saved up: who comes after a pause stands beside the others, and falls behind by so much only. */
+/* Time not used is not saved up: who comes after a pause stands beside the others, and falls behind by so much only. Nor is
+   anybody ahead by more than a long kernel, unless somebody scribbled here. */
 static void come(struct limiter *limiter, struct core_waiter *mine, int64_t now) {
   uint64_t least = UINT64_MAX, lag = now - (int64_t)load(&mine->seen) > shared_time ? 0 : (uint64_t)lag_most;
   for (int i = 0; i < CORE_WAITERS; i++)
     if (i != limiter->waiter - 1 && is_there(limiter, i, now) && load(&limiter->shared->waiters[i].served) < least)
       least = load(&limiter->shared->waiters[i].served);
-  if (least <= INT64_MAX && load(&mine->served) + lag < least) store(&mine->served, least - lag);
+  if (least > INT64_MAX) return;
+  if (load(&mine->served) + lag < least) store(&mine->served, least - lag);
+  if (load(&mine->served) > least + lead_most) store(&mine->served, least + lead_most);
 }
 
 int64_t queue_wait(struct limiter *limiter, int64_t now, int64_t credit) {

@@ -19,6 +19,8 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +36,7 @@ static struct device { void *context, *function; CUptr log; } devices[DEVICES];
 static void *streams[THREADS];
 static uint64_t begun, ends, length;
 static const char *mode;
+static atomic_int working;
 
 static uint64_t now(void) {
 	struct timespec t;
@@ -82,6 +85,7 @@ static void *work(void *argument) {
 	for (uint64_t i = 0; now() < ends; i++) {
 		void *stream = mixed ? three[i % 3] : common ? streams[i % THREADS] : (void *)2;
 		launch(d, stream, slower && now() > half ? 10 * length : length);
+		working = 1;
 		if (pause && now() > half) {
 			usleep(2000000);
 			pause = 0;
@@ -98,6 +102,8 @@ static void *change_limit(void *unused) {
 	int file = open(getenv("CUDA_DEVICE_MEMORY_SHARED_CACHE"), O_RDWR);
 	char *region = file < 0 ? MAP_FAILED : mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	must(region == MAP_FAILED, "region");
+	while (!working) /* virtual time is not kept waiting by a thread that has not begun */
+		sched_yield();
 	usleep((useconds_t)((ends - begun) / 3000));
 	*(volatile uint64_t *)(region + LIMITS_OFFSET) = 20;
 	usleep((useconds_t)((ends - begun) / 3000));
