@@ -83,11 +83,18 @@ def is_scheduler(pod: kube.PodSpec, metadata: kube.Metadata) -> bool:
 
 
 def is_plugin(pod: kube.PodSpec, metadata: kube.Metadata) -> bool:
-    """Upstream's vGPU device plugin, by label, container or image."""
+    """Upstream's vGPU device plugin, by label, container or image; its image with a command of its own is something
+    else, such as the clean-up of the nodes."""
     return metadata.label("name") == "volcano-device-plugin" or any(
-        container.name == "volcano-device-plugin" or image_name(container.image) == "volcano-vgpu-device-plugin"
+        container.name == "volcano-device-plugin"
+        or (image_name(container.image) == "volcano-vgpu-device-plugin" and not _runs_another(container.command))
         for container in pod.containers
     )
+
+
+def _runs_another(command: list[str] | None) -> bool:
+    """A container's command is not the plugin's program."""
+    return bool(command) and "device-plugin" not in command[0]
 
 
 def scheduler_pods(facts: Facts) -> list[kube.Pod]:

@@ -96,14 +96,16 @@ class Size(Item, frozen=True, kw_only=True):
 
 
 class Status(Output, frozen=True, kw_only=True):
-    """What `status` prints. at: Unix seconds. installed: None when vgpuctl has installed nothing. drift: None when it
-    was not judged, for drift_reason. findings: what is wrong, a line each. unread: what could not be read, and why."""
+    """What `status` prints. at: Unix seconds. installed: None when vgpuctl has installed nothing; with
+    installed_reason that is not known. rollouts: None when not known. drift: None when it was not judged, for
+    drift_reason. findings: what is wrong, a line each. unread: what could not be read, and why."""
 
     at: float
     versions: Versions
     installed: Installed | None = None
+    installed_reason: str = ""
     libraries: list[Library] = []
-    rollouts: list[Rollout] = []
+    rollouts: list[Rollout] | None = []
     placed: list[Placed] = []
     pool: Size | None = None
     drift: list[Drift] | None = None

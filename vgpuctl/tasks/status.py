@@ -84,8 +84,10 @@ def look(source: Objects) -> Status:
     with ThreadPoolExecutor(1) as aside:
         loading = aside.submit(load, (source,), _PARTS)
         kept = see.ask("the record of the installation", lambda: record.read(source), None)
-        plugins = _plugins(see)
-        found, why = _drift(see, kept, plugins) if kept else (None, "vgpuctl has installed nothing here")
+        unsure = "; ".join((*see.wrong, *see.unread))
+        seen = _plugins(see)
+        plugins = seen or []
+        found, why = _drift(see, kept, plugins) if kept else (None, unsure or "vgpuctl has installed nothing here")
         facts = loading.result()
     see.unread += [f"{part.value}: {facts.part(part).reason}" for part in _PARTS if not facts.part(part).known]
     hashes = {name: digest for plugin in plugins for name, digest in plugin.hashes.items()}
@@ -97,8 +99,9 @@ def look(source: Objects) -> Status:
         at=source.now(),
         versions=_versions(facts, plugins, kept),
         installed=installed,
+        installed_reason=unsure,
         libraries=_libraries(hashes, kept.release.options) if kept else [],
-        rollouts=rollouts,
+        rollouts=rollouts if seen is not None else None,
         placed=lying,
         pool=size(pool.gpu_nodes(facts)) if facts.nodes.known else None,
         drift=found,
@@ -116,15 +119,21 @@ def verdict(status: Status) -> Exit:
     return Exit.UNKNOWN if status.unread or unjudged else Exit.FINE
 
 
-def _plugins(see: _Look) -> list[_Plugin]:
-    """The plugin's DaemonSets, the one of our name first."""
-    found = see.ask("DaemonSets", lambda: see.source.objects("DaemonSet"), _NONE)
+def _plugins(see: _Look) -> list[_Plugin] | None:
+    """The plugin's DaemonSets, the one of our name first; None when they are not known."""
+    found = see.ask("DaemonSets", partial(_daemonsets, see.source), None)
+    if found is None:
+        return None
     ours = [
         item for item in map(without_nulls, found) if (known := _decoded(item, kube.Workload)) and runs_plugin(known)
     ]
     ours.sort(key=lambda item: (item["metadata"].get("name") != PLUGIN, str(item["metadata"].get("name"))))
     looked = [see.ask(f"DaemonSet {_name(item)}", partial(_plugin, see, item), None) for item in ours]
     return [plugin for plugin in looked if plugin]
+
+
+def _daemonsets(source: Objects) -> list[Object] | None:
+    return source.objects("DaemonSet")
 
 
 def _name(item: Object) -> str:

@@ -22,6 +22,7 @@ from vgpuctl import resources
 from vgpuctl.model.change import Target
 from vgpuctl.model.facts import Part
 from vgpuctl.model.install import libraries, release
+from vgpuctl.model.install.manifests import cleanup
 from vgpuctl.model.install.options import Options
 from vgpuctl.model.install.release import Holder, Release, config_map
 from vgpuctl.model.problem import Exit, Problem
@@ -153,6 +154,13 @@ def recorded(made: Release) -> Change:
     return lambda found: change(found) if "ConfigMap" in found else None
 
 
+def cleaning(found: Objects) -> None:
+    """The clean-up stands in the plugin's place."""
+    if there := plugin(found):
+        (cleaner,) = cleanup(Options())
+        there.update(spec=cleaner["spec"], metadata={**there["metadata"], **cleaner["metadata"]})
+
+
 def upstreams(found: Objects) -> None:
     """Upstream's own manifests: no record, no init container, no labels of ours."""
     without("ConfigMap", release.NAME)(found)
@@ -254,7 +262,12 @@ CASES: dict[str, tuple[Change, Exit, tuple[str, ...]]] = {
             if item["metadata"]["name"] == release.NAME
         ],
         Exit.FINDINGS,
-        ("is no record of an installation that this vgpuctl can read",),
+        ("vgpuctl     – (this is", "is no record of an installation that this vgpuctl can read"),
+    ),
+    "the nodes are being cleaned": (
+        each(recorded(Release(phase="uninstalling", holder=STALE)), cleaning),
+        Exit.FINDINGS,
+        ("no DaemonSet of the vGPU device plugin", "vgpuctl uninstall finishes it"),
     ),
     "upstream's manifests": (
         upstreams,
@@ -316,6 +329,10 @@ def test_without_permission_it_is_not_known(kind: str, words: str) -> None:
     assert words in drawn
     assert verdict(found) is Exit.UNKNOWN
     assert "all is as it should be" not in drawn
+    if kind == "ConfigMap":
+        assert "has installed nothing" not in drawn and found.installed_reason
+    if kind == "DaemonSet":
+        assert "no DaemonSet" not in drawn and found.rollouts is None
     if kind == "Node":
         assert found.pool is None and "registered  –" in drawn
 

@@ -50,10 +50,11 @@ def _screen(output: Status, wide: bool) -> Iterator[_Line]:
     versions = output.versions
     yield _Line("Kubernetes", versions.kubernetes or _UNKNOWN)
     yield _Line("Volcano", versions.volcano or _UNKNOWN)
-    yield _Line("plugin", versions.plugin or "no DaemonSet of the vGPU device plugin")
+    absent = _UNKNOWN if output.rollouts is None else "no DaemonSet of the vGPU device plugin"
+    yield _Line("plugin", versions.plugin or absent)
     for number, library in enumerate(output.libraries):
         yield _Line("" if number else "library", _library(library, wide))
-    for item in output.rollouts:
+    for item in output.rollouts or ():
         yield from _rollout(item, wide)
     yield from _placed(output.placed, wide)
     yield _Line("registered", _size(output))
@@ -64,7 +65,8 @@ def _screen(output: Status, wide: bool) -> Iterator[_Line]:
 def _vgpuctl(output: Status, wide: bool) -> Iterator[_Line]:
     installed, versions = output.installed, output.versions
     if installed is None:
-        yield _Line("vgpuctl", f"has installed nothing here (this is {versions.program})")
+        told = _UNKNOWN if output.installed_reason else "has installed nothing here"
+        yield _Line("vgpuctl", f"{told} (this is {versions.program})")
         return
     this = "" if versions.release == versions.program else f" (this is {versions.program})"
     half = installed.phase != "installed"
@@ -169,7 +171,7 @@ def _verdict(output: Status) -> Iterator[_Line]:
     for line in output.findings:
         yield _Line("wrong", line, "bad")
     if not output.findings and not output.unread and output.drift is not None:
-        done = all(item.done for item in output.rollouts)
+        done = all(item.done for item in output.rollouts or ())
         yield _Line("", "all is as it should be" if done else "nothing is wrong; the rollout is under way", "good")
 
 
