@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
@@ -22,7 +23,7 @@ from vgpuctl.model.install import libraries
 from vgpuctl.model.install.manifests import PART_OF, TEMPLATE, VERSION, wanted_hashes
 from vgpuctl.model.install.manifests import kept as is_kept
 from vgpuctl.model.install.options import Options
-from vgpuctl.model.install.release import COMMANDS, Former, Release
+from vgpuctl.model.install.release import COMMANDS, Former, Holder, Release
 from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.model.quota.team import MANAGER
 from vgpuctl.model.selector import selector
@@ -31,7 +32,7 @@ from vgpuctl.tasks.apply import Conduct, Group, Outcome, Reversible, Step, Wait,
 from vgpuctl.tasks.install import preflight, record, rollout
 from vgpuctl.tasks.install.install import installed_objects, prune
 from vgpuctl.tasks.install.live import Live, Object, check_rights, read
-from vgpuctl.tasks.install.objects import as_installed, bring_about, cleaned, merged
+from vgpuctl.tasks.install.objects import Plan, as_installed, bring_about, cleaned, merged
 from vgpuctl.tasks.inventory import WANTED as INVENTORY
 from vgpuctl.tasks.load import load
 
@@ -78,67 +79,123 @@ def upgrade(cluster: Live, kept: record.Kept, wish: Wish, conduct: Conduct) -> O
     and nothing is changed then."""
     preflight.check_names(wish.skip)
     cut_off = record.free(kept, conduct.now())
-    release = kept.release
-    _fits(release, wish)
+    _fits(kept.release, wish)
     if cut_off:
         conduct.say(cut_off)
     facts = load((cluster,), (*preflight.wanted_parts(wish.skip), *INVENTORY))
+    way = _way(cluster, kept.release, facts, wish, conduct)
+    problems = list(way.plan.refusals)
+    if not wish.back:
+        verdict = preflight.look(cluster, facts, way.aim.objects, wish.skip, only=preflight.UPGRADE)
+        problems += verdict.problems
+        way.plan.notes += verdict.notes
+    if problems:
+        return Outcome(Changes(source=cluster.name, dry_run=conduct.dry_run), problems)
+    if way.is_done(kept.release):
+        return record.carry_out(cluster, [Group([], way.plan.unchanged)], conduct, None)
+    batches = way.batches()
+    mine = record.holder(cluster, conduct, conduct.timeout * (len(batches) + 1))
+    groups = _groups(cluster, kept, way, batches, mine, conduct)
+    if not conduct.dry_run:
+        check_rights(cluster, [change for group in groups for change in group.changes])
+    for line in way.plan.notes:
+        conduct.say(line)
+    outcome = record.carry_out(cluster, groups, conduct, mine)
+    if not conduct.dry_run and (outcome.problems or way.nodes.later):
+        with suppress(Problem):  # the API server may be the trouble
+            _tell_how_far(cluster, way, outcome, conduct)
+    return outcome
+
+
+@dataclass
+class _Way:
+    """From what runs to what is aimed at. running: the plugin's DaemonSet as it is. former: what a stage that fails
+    goes back to, None when no plugin runs. goal: the release that `--rollback` goes back to, as the record keeps it.
+    pruned: the deletion of what is no longer wanted. back: this is the way back."""
+
+    here: Target
+    running: Object | None
+    former: Former | None
+    goal: Former | None
+    aim: _Aim
+    plan: Plan
+    nodes: _Nodes
+    pruned: list[Step]
+    back: bool
+
+    def is_done(self, release: Release) -> bool:
+        nothing = not (self.plan.steps or self.nodes.now or self.pruned)
+        return nothing and msgspec.structs.replace(release, holder=None) == self.aim.release
+
+    def batches(self) -> list[list[tuple[str, Object]]]:
+        """The nodes of this run, as many at a time as may be without the plugin."""
+        size = _size(self.aim.release.options.max_unavailable, self.nodes.count)
+        now = self.nodes.now if self.former else []
+        return [now[start : start + size] for start in range(0, len(now), size)]
+
+
+def _way(cluster: Live, release: Release, facts: Facts, wish: Wish, conduct: Conduct) -> _Way:
     here = rollout.daemonset(release.options.namespace)
     running = cluster.get(here)
     former = release.former if release.phase == "upgrading" else None
     if former is None and running is not None:
         former = Former(version=release.version, options=release.options, plugin=cleaned(running))
     aim = _former(cluster, release) if wish.back else _newest(release, wish.options, facts, former, conduct)
-    live = read(cluster, aim.objects)
     before = as_installed(former.options, former.plugin) if former else []
     if release.phase == "upgrading":  # which may have come any way towards these
         before += as_installed(release.options, running)
-    plan = bring_about(cluster, aim.objects, live, former=before, force=conduct.force)
+    plan = bring_about(cluster, aim.objects, read(cluster, aim.objects), former=before, force=conduct.force)
     aim.release = msgspec.structs.replace(aim.release, backups=merged(release.backups, plan.backups))
-    problems = list(plan.refusals)
-    if not wish.back:
-        verdict = preflight.look(cluster, facts, aim.objects, wish.skip, only=preflight.UPGRADE)
-        problems += verdict.problems
-        plan.notes += verdict.notes
-    if problems:
-        return Outcome(Changes(source=cluster.name, dry_run=conduct.dry_run), problems)
-    nodes = _nodes(cluster, facts, wish.nodes, here.namespace, _template(aim.plugin))
-    pruned = prune(cluster, [release.options, *([former.options] if former else [])], aim.objects)
-    if not (plan.steps or nodes.now or pruned) and msgspec.structs.replace(release, holder=None) == aim.release:
-        return record.carry_out(cluster, [Group([], plan.unchanged)], conduct, None)
+    return _Way(
+        here=here,
+        running=running,
+        former=former,
+        goal=release.former if wish.back else former,
+        aim=aim,
+        plan=plan,
+        nodes=_nodes(cluster, facts, wish.nodes, here.namespace, _template(aim.plugin)),
+        pruned=prune(cluster, [release.options, *([former.options] if former else [])], aim.objects),
+        back=wish.back,
+    )
 
-    size = _size(aim.release.options.max_unavailable, nodes.count)
-    batches = [nodes.now[start : start + size] for start in range(0, len(nodes.now), size)]
-    mine = record.holder(cluster, conduct, conduct.timeout * (len(batches) + 1))
+
+def _groups(
+    cluster: Live,
+    kept: record.Kept,
+    way: _Way,
+    batches: Sequence[Sequence[tuple[str, Object]]],
+    mine: Holder,
+    conduct: Conduct,
+) -> list[Group]:
+    """The objects, the nodes stage by stage, and the end, where no node is left for another run."""
+    aim, former = way.aim, way.former
     # on the way back it still says what is to be gone from, should the command be cut off
-    told, goal = (release, release.former) if wish.back else (aim.release, former)
-    begun = msgspec.structs.replace(told, phase="upgrading", backups=aim.release.backups, former=goal, holder=mine)
-    steps = _held(plan.steps, nodes, aim, running, former, wish.back) if nodes.now and former else plan.steps
-    groups = [Group([record.take(kept, begun), *steps], plan.unchanged, _about(nodes, batches), needed=True)]
-    if former:
-        for number, batch in enumerate(batches, 1):
-            title = f"stage {number} of {len(batches)}: " if len(batches) > 1 else ""
-            groups.append(_stage(cluster, title, batch, aim, former, conduct))
-    if not nodes.later:
-        groups.append(_end(cluster, here, aim, running, pruned, conduct))
-    if not conduct.dry_run:
-        if not nodes.later:
+    told = kept.release if way.back else aim.release
+    begun = msgspec.structs.replace(told, phase="upgrading", backups=aim.release.backups, former=way.goal, holder=mine)
+    steps = _held(way, former) if batches and former else way.plan.steps
+    about = _about(way.nodes, batches)
+    groups = [Group([record.take(kept, begun), *steps], way.plan.unchanged, about, needed=True)]
+    for number, batch in enumerate(batches, 1):
+        title = f"stage {number} of {len(batches)}: " if len(batches) > 1 else ""
+        assert former is not None
+        groups.append(_stage(cluster, title, batch, aim, former, conduct))
+    if not way.nodes.later:
+        groups.append(_end(cluster, way, conduct))
+        if not conduct.dry_run:
             groups.append(Group([record.write(begun, aim.release)]))
-        check_rights(cluster, [change for group in groups for change in group.changes])
-    for line in plan.notes:
-        conduct.say(line)
-    outcome = record.carry_out(cluster, groups, conduct, mine)
-    if not conduct.dry_run and (outcome.problems or nodes.later):
-        done = sum(
-            rollout.template_of(pod) == _template(aim.plugin) for pod in rollout.pods_of(cluster, here.namespace)
-        )
-        where = f"{done} of {nodes.count} nodes run what was asked for"
-        if _under_way(cluster):
-            on = "vgpuctl upgrade --rollback" if wish.back else "vgpuctl upgrade; go back: vgpuctl upgrade --rollback"
-            conduct.say(f"{where}; go on: {on}")
-        if outcome.problems:
-            _correct(outcome.changes.changes, here, outcome.problems[0], where)
-    return outcome
+    return groups
+
+
+def _tell_how_far(cluster: Live, way: _Way, outcome: Outcome, conduct: Conduct) -> None:
+    """Says how many nodes are done and how to go on; the DaemonSet's row too, where a stage failed after its change."""
+    pods = rollout.pods_of(cluster, way.here.namespace)
+    done = sum(rollout.template_of(pod) == _template(way.aim.plugin) for pod in pods)
+    where = f"{done} of {way.nodes.count} nodes run what was asked for"
+    if _under_way(cluster):
+        on = "vgpuctl upgrade --rollback" if way.back else "vgpuctl upgrade; go back: vgpuctl upgrade --rollback"
+        conduct.say(f"{where}; go on: {on}")
+    if outcome.problems:
+        _correct(outcome.changes.changes, way.here, outcome.problems[0], where)
 
 
 def _under_way(cluster: Live) -> bool:
@@ -245,20 +302,19 @@ def _size(max_unavailable: str, count: int) -> int:
     return int(max_unavailable)
 
 
-def _held(
-    steps: Sequence[Step], nodes: _Nodes, aim: _Aim, running: Object | None, former: Former, back: bool
-) -> list[Step]:
-    """The same steps, but no pod is made anew by the change of the DaemonSet."""
-    here = rollout.daemonset(aim.plugin["metadata"]["namespace"])
+def _held(way: _Way, former: Former) -> list[Step]:
+    """The steps to the objects, but no pod is made anew by the change of the DaemonSet."""
+    here, nodes = way.here, way.nodes
+    steps = way.plan.steps
     rest = [step for step in steps if (change := change_of(step)) is None or change.target != here]
     told = next((change.lines for step in steps if (change := change_of(step)) and change.target == here), ())
     before = nodes.count - len(nodes.now) - len(nodes.later) - len(nodes.down)
     after = before + len(nodes.now)
     lines = [Line("nodes up to date", f"{before} of {nodes.count}", f"{after} of {nodes.count}")]
     lines += [line for line in told if not line.path.startswith("spec.updateStrategy") and TEMPLATE not in line.path]
-    undo = "" if back else "vgpuctl upgrade --rollback"
-    held = Change(here, How.APPLY, _on_delete(aim.plugin), running, tuple(lines), undo=undo)
-    return [*rest, Reversible(held, lambda: [Change(here, How.APPLY, former.plugin, aim.plugin)])]
+    undo = "" if way.back else "vgpuctl upgrade --rollback"
+    held = Change(here, How.APPLY, _on_delete(way.aim.plugin), way.running, tuple(lines), undo=undo)
+    return [*rest, Reversible(held, lambda: [Change(here, How.APPLY, former.plugin, way.aim.plugin)])]
 
 
 def _on_delete(plugin: Object) -> Object:
@@ -293,14 +349,12 @@ def _anew(pod: Object) -> Change:
     )
 
 
-def _end(
-    cluster: Live, here: Target, aim: _Aim, running: Object | None, pruned: Sequence[Step], conduct: Conduct
-) -> Group:
+def _end(cluster: Live, way: _Way, conduct: Conduct) -> Group:
     """Gives the pods back to the DaemonSet's controller, and takes away what nobody uses any more."""
-    end: Step = Change(here, How.APPLY, aim.plugin, aim.plugin, routine=True)
-    if running is None:
-        end = rollout.whole_rollout(cluster, here, "the plugin", conduct)
-    return Group([end, *pruned, *_unused(cluster, aim)], needed=True)
+    end: Step = Change(way.here, How.APPLY, way.aim.plugin, way.aim.plugin, routine=True)
+    if way.running is None:
+        end = rollout.whole_rollout(cluster, way.here, "the plugin", conduct)
+    return Group([end, *way.pruned, *_unused(cluster, way.aim)], needed=True)
 
 
 def _unused(cluster: Live, aim: _Aim) -> list[Step]:
