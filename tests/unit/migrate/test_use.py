@@ -174,6 +174,15 @@ class TestCaps:
         assert uses([after], [], NAMES, 10, 16) == []
         assert change.lines[0].note == "9.8 GiB, 6 MiB more than before"
 
+    def test_a_limit_range_is_a_cap_too(self) -> None:
+        limit = {"type": "Container", "max": {MEMORY: "1000", "cpu": "4"}, "default": {MEMORY: "10"}}
+        item = {"kind": "LimitRange", "metadata": {"name": "l", "namespace": "a"}, "spec": {"limits": [limit]}}
+        assert [use.units for use in uses([item], [], NAMES, 10, 16)] == [10, 1000]
+        change = convert(item, "v1", NAMES, 10, 16)
+        assert change is not None
+        paths = [one["path"] for one in change.after if one["op"] == "replace"]
+        assert paths == [f"/spec/limits/0/{part}/volcano.sh~1vgpu-memory" for part in ("max", "default")]
+
     def test_a_mark_counts_only_for_the_amounts_that_it_names(self) -> None:
         item = quota({f"requests.{MEMORY}": "700"}, annotations={MARK: "16: 626"})
         assert convert(item, "v1", NAMES, 10, 16) is not None
