@@ -8,7 +8,7 @@
  *   legacy     into the legacy default stream, a blocking and a non-blocking stream in turn
  *   devices    two devices, a thread for each
  *   cluster    with a cluster and a priority as launch attributes
- *   live       a thread sets the limit to 20 after a third of the time, to 80 after two thirds
+ *   live       the limit becomes 20 after a third of the time, 80 after two thirds
  *   slower     the same kernel takes ten times as long in the second half
  *   pause      nothing for two seconds in the middle
  *   copies     copies inside the card, no kernels; prints how long they took
@@ -19,8 +19,6 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +34,6 @@ static struct device { void *context, *function; CUptr log; } devices[DEVICES];
 static void *streams[THREADS];
 static uint64_t begun, ends, length;
 static const char *mode;
-static atomic_int working;
 
 static uint64_t now(void) {
 	struct timespec t;
@@ -75,17 +72,26 @@ static void launch(const struct device *d, void *stream, uint64_t ns) {
 	must(cu.cuLaunchKernelEx(&config, d->function, params, NULL), "launch");
 }
 
+static volatile uint64_t *region_limit(void) {
+	int file = open(getenv("CUDA_DEVICE_MEMORY_SHARED_CACHE"), O_RDWR);
+	char *region = file < 0 ? MAP_FAILED : mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	must(region == MAP_FAILED, "region");
+	return (volatile uint64_t *)(region + LIMITS_OFFSET);
+}
+
 static void *work(void *argument) {
 	int number = (int)(intptr_t)argument;
 	const struct device *d = &devices[strcmp(mode, "devices") ? 0 : number];
 	must(cu.cuCtxSetCurrent(d->context), "current");
 	int mixed = !strcmp(mode, "legacy"), common = !strcmp(mode, "streams"), slower = !strcmp(mode, "slower"), pause = !strcmp(mode, "pause");
 	void *three[] = {NULL, streams[0], streams[1]};
-	uint64_t half = begun + (ends - begun) / 2;
+	uint64_t half = begun + (ends - begun) / 2, third = (ends - begun) / 3;
+	volatile uint64_t *limit = strcmp(mode, "live") ? NULL : region_limit();
 	for (uint64_t i = 0; now() < ends; i++) {
+		if (limit)
+			*limit = now() - begun > third && now() - begun < 2 * third ? 20 : 80;
 		void *stream = mixed ? three[i % 3] : common ? streams[i % THREADS] : (void *)2;
 		launch(d, stream, slower && now() > half ? 10 * length : length);
-		working = 1;
 		if (pause && now() > half) {
 			usleep(2000000);
 			pause = 0;
@@ -94,20 +100,6 @@ static void *work(void *argument) {
 			must(cu.cuStreamSynchronize(stream), "wait");
 	}
 	must(cu.cuCtxSynchronize(), "wait");
-	return NULL;
-}
-
-static void *change_limit(void *unused) {
-	(void)unused;
-	int file = open(getenv("CUDA_DEVICE_MEMORY_SHARED_CACHE"), O_RDWR);
-	char *region = file < 0 ? MAP_FAILED : mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-	must(region == MAP_FAILED, "region");
-	while (!working) /* virtual time is not kept waiting by a thread that has not begun */
-		sched_yield();
-	usleep((useconds_t)((ends - begun) / 3000));
-	*(volatile uint64_t *)(region + LIMITS_OFFSET) = 20;
-	usleep((useconds_t)((ends - begun) / 3000));
-	*(volatile uint64_t *)(region + LIMITS_OFFSET) = 80;
 	return NULL;
 }
 
@@ -172,7 +164,7 @@ static int tasks(void) {
 }
 
 int main(int argc, char **argv) {
-	pthread_t threads[THREADS], changer;
+	pthread_t threads[THREADS];
 	must(argc != 4 || api_load("getproc") || cu.cuInit(0), "start");
 	mode = argv[1];
 	length = (uint64_t)(strtod(argv[2], NULL) * 1000);
@@ -188,8 +180,6 @@ int main(int argc, char **argv) {
 		return copy();
 	if (!strcmp(mode, "tasks") || !strcmp(mode, "graphs"))
 		return tasks();
-	if (!strcmp(mode, "live"))
-		pthread_create(&changer, NULL, change_limit, NULL);
 	for (int i = 0; i < count; i++)
 		pthread_create(&threads[i], NULL, work, (void *)(intptr_t)i);
 	for (int i = 0; i < count; i++)
