@@ -34,7 +34,7 @@ CYCLE = (INSTALL, UPGRADE, UNINSTALL)
 TAKING_OVER = ((*INSTALL, "--force-conflicts"), UNINSTALL)
 SOAK = bool(os.environ.get("VGPUCTL_SOAK"))
 HISTORY = "/configmaps/vgpuctl-history$"
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def end(rig: Rig) -> End:
 
 
 def _timeless(item: Any) -> Any:
-    return json.loads(_MOMENT.sub("<moment>", json.dumps(item)))
+    return json.loads(MOMENT.sub("<moment>", json.dumps(item)))
 
 
 def chosen(writes: int, step: int) -> list[int]:

@@ -175,6 +175,17 @@ class TestUpgrades:
         assert contents.differences(before, rig.contents(), HISTORY) == []
         run("status")
 
+    def test_a_canary_stays_one_when_a_configuration_comes_in(self, rig: Rig, run: Run, tmp_path: Path) -> None:
+        """Its restart would make all pods anew, as the new release."""
+        run(*INSTALL)
+        rig.wait("the plugin runs everywhere", rig.settled)
+        run("upgrade", "--image", IMAGE, "--nodes", "gpu-2", "--yes")
+        before = rig.contents()
+        (tmp_path / "device-config.yaml").write_text(device_config()["data"]["device-config.yaml"])
+        told = run("config", "apply", str(tmp_path / "device-config.yaml"), "--yes", code=1).err
+        assert "an upgrade is half done" in told
+        assert contents.differences(before, rig.contents(), HISTORY) == []
+
     def test_what_one_brought_goes_on_the_way_back(self, rig: Rig, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(rollout, "PATIENCE", 2.0)
         run(*INSTALL)

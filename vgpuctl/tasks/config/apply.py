@@ -19,6 +19,7 @@ from vgpuctl.model.config.values import device_values
 from vgpuctl.model.facts import Facts, Part
 from vgpuctl.model.migrate.accept import Accepted, with_accepted
 from vgpuctl.model.migrate.outputs import FactorChange
+from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.model.reading import Reading
 from vgpuctl.tasks.apply import Conduct, Group, Outcome, Wait, apply
 from vgpuctl.tasks.config import restart, write
@@ -27,6 +28,7 @@ from vgpuctl.tasks.config.factor import caps, changed_uses, converted
 from vgpuctl.tasks.config.texts import Found
 from vgpuctl.tasks.config.write import File
 from vgpuctl.tasks.context import PARTS as CONTEXT
+from vgpuctl.tasks.install import record
 from vgpuctl.tasks.install.live import Live
 
 PARTS: Final = (*CONTEXT, Part.DAEMONSETS)
@@ -124,6 +126,7 @@ def _restarts(
     """Those who read once what changed; of the plugin only the pods on the nodes that it concerns, if it is so."""
     due = [one for file in files for one in write.due(facts, file)]
     if any(PLUGIN in one.restart and not one.node for one in due):
+        _no_canary(cluster)
         steps = restart.plugin(cluster, facts, conduct)
         yield from steps
         if not steps:
@@ -135,6 +138,18 @@ def _restarts(
         yield from steps
         if not steps:
             notes.append("no Deployment of the scheduler was found: restart it yourself, it reads this once")
+
+
+def _no_canary(cluster: Cluster) -> None:
+    """Raises Problem while an upgrade is half done, since a restart makes all pods anew, of the new release."""
+    kept = record.read(cluster)
+    if kept and kept.release.phase == "upgrading":
+        raise Problem(
+            "an upgrade is half done",
+            "the plugin's restart would bring the new release to all nodes at once",
+            "finish it with vgpuctl upgrade, or go back with vgpuctl upgrade --rollback",
+            Exit.FINDINGS,
+        )
 
 
 def _verified(cluster: Cluster, facts: Facts, files: Sequence[File], conduct: Conduct) -> Iterator[Change | Wait]:
