@@ -42,7 +42,8 @@ def gone() -> int:
 
 class TestWhoMayGoOn:
     def test_nobody_at_work(self) -> None:
-        assert record.free(kept(None), NOW) == ""
+        assert record.free(kept(None, "installed"), NOW) == ""
+        assert record.free(kept(None, "upgrading"), NOW) == "an upgrade was left half done"
 
     @pytest.mark.parametrize(
         "found",

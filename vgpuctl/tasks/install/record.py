@@ -62,10 +62,12 @@ def need(cluster: Live) -> Kept:
 
 
 def free(kept: Kept, now: float) -> str:
-    """Raises Problem while somebody is at work. Of a command that was cut off: what to say when it is gone over."""
+    """Raises Problem while somebody is at work. Of a command that did not come to its end: what to say when it is gone
+    over."""
     holder = kept.release.holder
     if holder is None:
-        return ""
+        command = COMMANDS.get(kept.release.phase)
+        return f"an {command} was left half done" if command else ""
     begun = (
         f"{holder.who} on {holder.host} began to {COMMANDS.get(kept.release.phase, 'work')} at {_clock(holder.since)}"
     )
