@@ -93,6 +93,14 @@ class TestWhatOtherCommandsMade:
         assert contents.differences(before, rig.contents(), f"{HISTORY}|{mark}") == []
 
 
+def test_a_namespace_of_its_own_is_as_good_as_another(rig: Rig, run: Run) -> None:
+    run("install", "-n", "gpu-pool", "--patch-scheduler", "--max-unavailable", "100%", "--yes")
+    rig.wait("the nodes offer vGPUs", lambda: all(rig.offered(node) > 0 for node in GPU_NODES))
+    report = run("doctor", "-o", "json").json
+    assert [row for row in report["results"] if row["status"] in ("fail", "unknown")] == []
+    run("status")
+
+
 def test_a_configuration_that_the_plugin_reads_elsewhere_is_no_drift(rig: Rig, run: Run) -> None:
     load(rig.bench, [device_config("volcano-system")])
     run(*INSTALL, "--skip", "geometries-configmap", "--skip", "config-place")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from vgpuctl.checks import share
 from vgpuctl.checks.check import Check, Evidence, Options, Result, Skip, Status, Where
-from vgpuctl.model import kube, pool
+from vgpuctl.model import configmaps, kube, pool
 from vgpuctl.model.change import Change, How, Line, Target
 from vgpuctl.model.facts import Facts, Part
 from vgpuctl.model.host import Host, Stat
@@ -142,8 +142,10 @@ def _shim_placed(facts: Facts, options: Options) -> Iterator[Result]:
 
 
 def _of_configmaps(facts: Facts, item: kube.Workload) -> Iterator[Result]:
-    """The ConfigMaps that hold the library, where those of the DaemonSet's namespace were read."""
+    """The ConfigMaps that hold the library, in the namespaces of which all are read."""
     space = item.metadata.namespace
+    if space not in configmaps.PLUGIN_NAMESPACES:
+        return
     there = {found.metadata.name for found in facts.configmaps.value or () if found.metadata.namespace == space}
     gone = [name for pair in placed.wanted(item).items() if (name := libraries.name(*pair)) not in there]
     if gone and there and not facts.configmaps.note:
