@@ -141,6 +141,30 @@ def test_in_a_namespace_of_its_own_with_every_option(rig: Rig, run: Run) -> None
     assert [path for node in NODES for path in rig.kubelet.files(node)] == []
 
 
+def test_another_namespace_than_the_installations_is_a_mistake(rig: Rig, run: Run) -> None:
+    run("install", "--patch-scheduler", "--no-wait", "--yes")
+    rig.wait("the plugin runs everywhere", rig.settled)
+    before = rig.contents()
+    for command in ("install", "upgrade", "uninstall"):
+        refused = run(command, "-n", "gpu-pool", "--yes", code=1)
+        assert "kube-system" in refused.err
+    assert contents.differences(before, rig.contents()) == []
+
+
+def test_pods_that_may_run_on_are_agreed_to_once(rig: Rig, run: Run) -> None:
+    run("install", "--patch-scheduler", "--no-wait", "--yes")
+    rig.wait("the plugin runs everywhere", rig.settled)
+    rig.client.post("/api/v1/namespaces/ai-team/pods", pod("train", 1, memory=400))
+    rig.wait("the pod runs", lambda: [p["status"]["phase"] for p in rig.pods("ai-team")] == ["Running"])
+    assert "1 vGPU pod runs: nothing was changed" in run("uninstall", "--yes", code=1).err
+    cut_off = run("uninstall", "--yes", "--force", "--timeout", "0s", code=4)
+    ended = run("uninstall", "--yes")
+    for ran in (cut_off, ended):
+        assert "1 vGPU pod runs on without the plugin: ai-team/train" in ran.err
+    assert [p["metadata"]["name"] for p in rig.pods("ai-team")] == ["train"]
+    assert rig.kubelet.files("gpu-1") == []
+
+
 @pytest.mark.parametrize(
     ("trouble", "why"),
     [

@@ -37,8 +37,9 @@ def install(
     ] = False,
     skip: Skip = None,
     export: Annotated[
-        str, typer.Option(help="Only write the manifests, without a cluster; - is the standard output", metavar="DIR|-")
-    ] = "",
+        str | None,
+        typer.Option(help="Only write the manifests, without a cluster; - is the standard output", metavar="DIR|-"),
+    ] = None,
     images: Annotated[bool, typer.Option("--images", help="Only list the images that nodes pull")] = False,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Until the plugin runs on every node")] = True,
     dry_run: DryRun = None,
@@ -54,11 +55,10 @@ def install(
     """
     if settings.namespace:
         given["namespace"] = settings.namespace
-    if export or images:
-        if given.get("monitoring") == AUTO:
-            raise Problem("--monitoring auto asks a cluster", remedy="name the kind", exit_code=Exit.USAGE)
+    if export is not None or images:
+        _alone(export, images, given, {"--dry-run": dry_run, "--patch-scheduler": patch_scheduler, "--skip": skip})
         options = chosen(Options(), given)
-        _write_images(options) if images else _export(options, export)
+        _write_images(options) if export is None else _export(options, export)
         return None
     from vgpuctl.tasks.install.install import Wish
     from vgpuctl.tasks.install.install import install as task
@@ -88,6 +88,19 @@ def find_monitoring(cluster: Cluster, given: dict[str, Any]) -> None:
     given["monitoring"] = monitors(cluster)
     if not given["monitoring"]:
         note("the cluster serves neither PodMonitor nor ServiceMonitor: no monitoring is set up")
+
+
+def _alone(export: str | None, images: bool, given: dict[str, Any], others: dict[str, Any]) -> None:
+    """Raises Problem (wrong use) for what is not done without a cluster, so that nobody takes it for done."""
+    if export == "":
+        raise Problem("--export is empty", remedy="name a directory, or - for stdout", exit_code=Exit.USAGE)
+    if images and export is not None:
+        raise Problem("--export and --images: one at a time", exit_code=Exit.USAGE)
+    if given.get("monitoring") == AUTO:
+        raise Problem("--monitoring auto asks a cluster", remedy="name the kind", exit_code=Exit.USAGE)
+    mine = "--images" if images else "--export"
+    for option in (name for name, value in others.items() if value):
+        raise Problem(f"{option} needs a cluster, and {mine} asks none", remedy="leave it out", exit_code=Exit.USAGE)
 
 
 def _write_images(options: Options) -> None:

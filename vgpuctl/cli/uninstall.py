@@ -36,4 +36,5 @@ def uninstall(
     from vgpuctl.tasks.install.uninstall import uninstall as task
 
     cluster = whole_cluster(settings)
-    return finish(task(cluster, Wish(force, everything), conduct(dry_run, yes, timeout, False)), settings)
+    wish = Wish(force, everything, settings.namespace)
+    return finish(task(cluster, wish, conduct(dry_run, yes, timeout, False)), settings)

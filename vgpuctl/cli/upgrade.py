@@ -24,9 +24,9 @@ def upgrade(
     settings: Settings,
     given: dict[str, Any],
     nodes: Annotated[
-        str,
+        str | None,
         typer.Option(help="Only these nodes now, as a canary; the next upgrade goes on", metavar="NAMES|LABELS"),
-    ] = "",
+    ] = None,
     rollback: Annotated[bool, typer.Option("--rollback", help="Go back to the release before this one")] = False,
     skip: Skip = None,
     dry_run: DryRun = None,
@@ -47,8 +47,12 @@ def upgrade(
 
     if rollback and given:
         raise Problem("--rollback takes the former options", remedy="leave the others out", exit_code=Exit.USAGE)
+    if nodes is not None and not nodes.strip():
+        raise Problem("--nodes is empty", remedy="write names, or leave it out for all nodes", exit_code=Exit.USAGE)
+    if settings.namespace:
+        given["namespace"] = settings.namespace
     cluster = whole_cluster(settings)
     kept = need(cluster)
     find_monitoring(cluster, given)
-    wish = Wish(chosen(kept.release.options, given), rollback, nodes, frozenset(skip or ()))
+    wish = Wish(chosen(kept.release.options, given), rollback, nodes or "", frozenset(skip or ()))
     return finish(task(cluster, kept, wish, conduct(dry_run, yes, timeout, force_conflicts)), settings)

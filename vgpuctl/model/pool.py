@@ -94,7 +94,7 @@ def is_plugin(pod: kube.PodSpec, metadata: kube.Metadata) -> bool:
 
 def _runs_another(command: list[str] | None) -> bool:
     """A container's command is not the plugin's program."""
-    return bool(command) and "device-plugin" not in command[0]
+    return command is not None and "device-plugin" not in "".join(command[:1])
 
 
 def scheduler_pods(facts: Facts) -> list[kube.Pod]:

@@ -114,6 +114,23 @@ class TestWithoutACluster:
         assert code == 2
         assert "cannot be written" in err
 
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (("install", "--export", ""), "--export is empty"),
+            (("install", "--export", "-", "--images"), "one at a time"),
+            (("install", "--export", "-", "--dry-run", "client"), "--dry-run needs a cluster"),
+            (("install", "--export", "-", "--patch-scheduler"), "--patch-scheduler needs a cluster"),
+            (("install", "--images", "--skip", "api"), "--skip needs a cluster"),
+            (("upgrade", "--nodes", ""), "--nodes is empty"),
+        ],
+    )
+    def test_what_is_not_done_is_not_taken_for_done(self, run: Run, arguments: tuple[str, ...], said: str) -> None:
+        """An empty variable of a script must not turn an export into an install, nor a canary into the whole pool."""
+        code, out, err = run(*arguments)
+        assert (code, out) == (2, "")
+        assert said in err
+
     def test_auto_needs_a_cluster_to_ask(self, run: Run) -> None:
         code, _, err = run("install", "--images", "--monitoring", "auto")
         assert code == 2

@@ -39,10 +39,11 @@ _CLEANING = f"a DaemonSet {CLEANUP} takes the library's files off the nodes, and
 @dataclass(frozen=True)
 class Wish:
     """What is asked for. force: although vGPU pods run, and without nodes that cannot be cleaned. everything: also
-    quotas, queues, team labels and the history."""
+    quotas, queues, team labels and the history. namespace: where it is to be installed, "" for wherever it is."""
 
     force: bool = False
     everything: bool = False
+    namespace: str = ""
 
 
 def uninstall(cluster: Live, wish: Wish, conduct: Conduct) -> Outcome:
@@ -52,9 +53,12 @@ def uninstall(cluster: Live, wish: Wish, conduct: Conduct) -> Outcome:
     groups: list[Group] = []
     mine = None
     if kept:
+        if wish.namespace not in ("", kept.namespace):
+            what = f"vgpuctl has installed in {kept.namespace}, not in {wish.namespace}: nothing was changed"
+            raise Problem(what, remedy=f"-n {kept.namespace}, or leave it out", exit_code=Exit.FINDINGS)
         if cut_off := record.free(kept, conduct.now()):
             conduct.say(cut_off)
-        _idle(facts, wish)
+        _idle(cluster, facts, kept, wish, conduct)
         mine = record.holder(cluster, conduct, conduct.timeout)
         begun = msgspec.structs.replace(kept.release, phase="uninstalling", holder=mine)
         groups += _installed(cluster, kept, begun, facts, wish, conduct)
@@ -77,13 +81,20 @@ def uninstall(cluster: Live, wish: Wish, conduct: Conduct) -> Outcome:
     return outcome
 
 
-def _idle(facts: Facts, wish: Wish) -> None:
-    """Raises Problem while vGPU pods run, Missing when that is not known."""
+def _idle(cluster: Live, facts: Facts, kept: record.Kept, wish: Wish, conduct: Conduct) -> None:
+    """Raises Problem while vGPU pods run, Missing when that is not known. When a run that was cut off took the plugin
+    out, they have been agreed to."""
     names = [pool.full_name(pod.metadata) for pod in pool.vgpu_pods(facts) if pod.spec.node_name]
-    if names and not wish.force:
-        shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    if not names:
+        return
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    running = f"{len(names)} vGPU pod{'s run' if len(names) > 1 else ' runs'}"
+    begun = kept.release.phase == "uninstalling"
+    if wish.force or (begun and not is_part(cluster.get(rollout.daemonset(kept.namespace)) or {})):
+        conduct.say(f"{running} on without the plugin: {shown}")
+    else:
         raise Problem(
-            f"{len(names)} vGPU pod{'s run' if len(names) > 1 else ' runs'}: nothing was changed",
+            f"{running}: nothing was changed",
             f"{shown}; without the plugin they cannot be started again, and their limits go with the library",
             "end them first, or give --force",
             Exit.FINDINGS,
