@@ -71,7 +71,11 @@ def load(path: Path) -> Table:
         structs.append(Struct(entry["name"], entry["size"], entry["doc"], tuple(fields)))
     constants = {name: (c["value"], c["doc"]) for name, c in raw["constants"].items()}
     table = Table(constants, tuple(structs))
-    names = [*constants, *(f"{s.name}_{f.name}" for s in structs for f in s.fields), *(f"{s.name}_size" for s in structs)]
+    names = [
+        *constants,
+        *(f"{s.name}_{f.name}" for s in structs for f in s.fields),
+        *(f"{s.name}_size" for s in structs),
+    ]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise SystemExit(f"{path}: one Python name for two things: {', '.join(twice)}")
