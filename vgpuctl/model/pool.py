@@ -219,7 +219,11 @@ def scheduler_device_config(facts: Facts) -> Text | None:
 
 
 def node_config(facts: Facts) -> Text | None:
-    """The node configuration that is mounted into the plugin. Raises Missing."""
+    """The node configuration that is mounted into the plugin; the usual one where its DaemonSet is not known, or mounts
+    none. Raises Missing."""
+    mounted = mounted_node_config(facts) if facts.daemonsets.known else None
+    if mounted:
+        return text_in(configmap(facts, mounted.namespace, mounted.name), mounted.key)
     for item in facts.configmaps.need():
         if item.metadata.name == configmaps.NODE and (found := text_in(item, configmaps.NODE_KEY)):
             return found
