@@ -409,6 +409,21 @@ class TestCard:
         assert back.code == 0, back.err
         assert FIRST in cards(pool, "gpu-1")
 
+    def test_a_second_one_leaves_the_nodes_of_others_alone_and_the_rest_is_told(self, pool: Rig, run: Vgpuctl) -> None:
+        """Although every other pod of the plugin is older than the last change of the text."""
+        assert run("card", "cordon", "gpu-1/0", "--yes").code == 0
+        time.sleep(1.0)  # times are whole seconds: a pod of the same one may have begun before
+        first = _plugin_on(pool, "gpu-1")
+        pool.client.delete(f"/api/v1/namespaces/kube-system/pods/{first}", grace=0)
+        pool.wait("another runs", lambda: _plugin_on(pool, "gpu-1") not in ("", first) and pool.settled())
+        before = plugin_pods(pool)
+        for card in (NODES["gpu-2"][0].uuid, "0"):
+            assert run("card", "cordon", f"gpu-2/{card}", "--yes").code == 0
+        after = plugin_pods(pool)
+        assert [node for node in GPU_NODES if before[node] != after[node]] == ["gpu-2"]
+        back = run("card", "uncordon", "gpu-2/0", "--yes", "-o", "json")
+        assert f"still out of service on gpu-2: {NODES['gpu-2'][0].uuid}" in back.json["notes"]
+
     def test_the_rest_of_the_node_config_stays_as_it_was(self, pool: Rig, run: Vgpuctl) -> None:
         entries = '{"name": "gpu-3", "devicesplitcount": 4},\n\t\t{"name": "gpu-1",  "operatingmode": "hami-core"}'
         text = f'{{\n\t"nodeconfig": [\n\t\t{entries}\n\t]\n}}\n'
@@ -443,6 +458,12 @@ class TestCard:
             assert run("card", "cordon", "gpu-1/0", f"--dry-run={where}").code == 0
         assert FIRST in cards(pool, "gpu-1")
         assert pool.contents() == before
+
+
+def _plugin_on(pool: Rig, node: str) -> str:
+    """The name of the plugin's pod on a node, "" for none."""
+    pods = pool.pods("kube-system", "name=volcano-device-plugin")
+    return next((item["metadata"]["name"] for item in pods if item["spec"].get("nodeName") == node), "")
 
 
 def _words(command: str) -> list[str]:

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 app = new_app(no_args_is_help=True)
 Card = Annotated[
     str,
-    typer.Argument(metavar="NODE/GPU", help="The node, and the card's index, its UUID, or how the UUID begins"),
+    typer.Argument(
+        metavar="NODE/GPU",
+        help="The node, and the card's UUID, how that begins, or the index that nvidia-smi on the node shows",
+    ),
 ]
 
 
@@ -36,7 +39,8 @@ def cordon_command(
 ) -> Exit | None:
     """Take a card out of service: nothing new is placed on it, what runs there stays.
 
-    The node config gets the card's UUID under filterdevices, and the plugin is restarted on that node only.
+    The node config gets the card's UUID or index under filterdevices, and the plugin is restarted on that node only.
+    Which UUID an index is shows once it is out: what `top` counts are only the cards that are in service.
     """
     from vgpuctl.tasks.card import cordon
 

@@ -59,6 +59,11 @@ class Node:
             raise Problem(f"{gpu} begins several UUIDs of {self.name}", told, "write more of it", Exit.FINDINGS)
         raise Problem(f"{self.name} has no card {gpu}", f"its cards: {self.told()}", exit_code=Exit.FINDINGS)
 
+    def rest(self, card: Card) -> list[str]:
+        """What its filter names besides a card; one of them may be that same card."""
+        named: list[Card] = [*self.out.uuids, *self.out.indexes]
+        return [_named(other) for other in named if other != card]
+
     def is_out(self, card: Card) -> bool:
         return card in (self.out.uuids if isinstance(card, str) else self.out.indexes)
 
@@ -150,11 +155,14 @@ def _apply(
             steps.append(_register(cluster, name, card, before, out=out))
         plan.groups = [replace(group, steps=steps) for group in plan.groups]
         outcome = config.carry_out(cluster, plan, conduct)
+    notes = outcome.changes.notes
+    if not out and (left := node.rest(card)):
+        notes.append(f"still out of service on {name}: {', '.join(left)}")
     if out:
         gone = {card} if isinstance(card, str) else before - {one.uuid for one in _cards(cluster, name)}
         if isinstance(card, int) and not conduct.dry_run:
-            outcome.changes.notes.extend(f"index {card} is {uuid}" for uuid in sorted(gone))
-        outcome.changes.notes.extend(_holders(facts, name, gone))
+            notes.extend(f"index {card} is {uuid}" for uuid in sorted(gone))
+        notes.extend(_holders(facts, name, gone))
     return outcome
 
 

@@ -96,16 +96,16 @@ def scheduler_runs(cluster: Live, facts: Facts) -> Steps:
     ]
 
 
-def older(pods: Iterable[kube.Pod], templates: Iterable[kube.PodTemplate], text: pool.Text) -> bool:
-    """Some pod began before a text was last changed. Within one second, which is all that the times tell, it is taken
-    to have done so unless its template was marked for a restart since."""
+def older(pods: Iterable[kube.Pod], templates: Iterable[kube.PodTemplate], text: pool.Text) -> list[kube.Pod]:
+    """The pods that began before a text was last changed. Within one second, which is all that the times tell, one is
+    taken to have done so unless its template was marked for a restart since."""
     changed = pool.data_changed(text.map, [text.key])
     if changed is None:
-        return False
+        return []
     marks = [annotation.decode_time(one.metadata.annotation(RESTARTED) or "") for one in templates]
     ordered = any(mark is not None and mark >= changed for mark in marks)
-    began = [time for pod in pods if (time := pool.started(pod)) is not None]
-    return any(one < changed or (one == changed and not ordered) for one in began)
+    began = [(pod, time) for pod in pods if (time := pool.started(pod)) is not None]
+    return [pod for pod, time in began if time < changed or (time == changed and not ordered)]
 
 
 def registered(

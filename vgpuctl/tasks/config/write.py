@@ -64,30 +64,34 @@ def read(cluster: Writer, facts: Facts, found: Found) -> File:
 
 
 def due(facts: Facts, file: File) -> Iterator[Difference]:
-    """All that somebody must be restarted for: what changes now, and what a reader has not read since it changed."""
+    """All that somebody must be restarted for: what changes now, and what a reader has not read since it changed; of
+    the plugin that is the one on the node that the value is for."""
     yield from file.changes
-    behind = _behind(facts, file.there) if file.there else frozenset()
-    for one in differences(file.found.kind, file.before, file.found.text) if behind else ():
-        yield msgspec.structs.replace(one, restart=[name for name in one.restart if name in behind])
+    behind = _behind(facts, file.there) if file.there else {}
+    for one in differences(file.found.kind, file.before, file.found.text) if any(behind.values()) else ():
+        late = [name for name in one.restart if (nodes := behind.get(name)) and (not one.node or one.node in nodes)]
+        yield msgspec.structs.replace(one, restart=late)
 
 
 _READERS = {PLUGIN: pool.is_plugin, SCHEDULER: pool.is_scheduler}
 
 
-def _behind(facts: Facts, there: pool.Text) -> frozenset[str]:
-    """Those of whom some pod began before the text was last changed."""
+def _behind(facts: Facts, there: pool.Text) -> dict[str, set[str]]:
+    """By reader the nodes whose pod of it began before the text was last changed."""
     pods = [pod for pod in facts.pods.value or () if pool.alive(pod)]
     workloads = (*(facts.daemonsets.value or ()), *(facts.deployments.value or ()))
     templates = [one.spec.template for one in workloads]
-    return frozenset(
-        name
+    return {
+        name: {
+            pod.spec.node_name
+            for pod in restart.older(
+                [pod for pod in pods if is_one(pod.spec, pod.metadata)],
+                [one for one in templates if is_one(one.spec, one.metadata)],
+                there,
+            )
+        }
         for name, is_one in _READERS.items()
-        if restart.older(
-            [pod for pod in pods if is_one(pod.spec, pod.metadata)],
-            [one for one in templates if is_one(one.spec, one.metadata)],
-            there,
-        )
-    )
+    }
 
 
 def _place(facts: Facts, found: Found, there: pool.Text | None) -> tuple[Target, str]:
