@@ -2,7 +2,7 @@
 
    Any tenant can write to it, cut it short, replace it or hold its lock. So it is never mapped (touching what was cut off
    would kill the program): it is read and written by system calls, about a microsecond each time, some thousand times a
-   second at most and only where several tenants are busy. What is read is a hint: whoever uses it bounds it. */
+   second at most and only where several tenants are busy. What is read is a hint. */
 #ifndef VGPU_CORE_CARD_FILE_H
 #define VGPU_CORE_CARD_FILE_H
 

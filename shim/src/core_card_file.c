@@ -81,8 +81,25 @@ static bool open_file(struct card_handle *handle, const char *path) {
 
 static bool sound(const struct card_file *file) { return file->magic == TURNS_MAGIC && file->major == TURNS_MAJOR; }
 
+/* Times that can be added and subtracted; one beyond them is as good as none. */
+static void bound(uint64_t *time) {
+  if (*time > INT64_MAX / 4) *time = 0;
+}
+
 static bool fetch(const struct card_handle *handle, struct card_file *file) {
-  return pread(handle->fd, file, sizeof *file, 0) == (ssize_t)sizeof *file;
+  if (pread(handle->fd, file, sizeof *file, 0) != (ssize_t)sizeof *file) return false;
+  bound(&file->turn.since);
+  bound(&file->turn.ends);
+  for (int i = 0; i < CARD_TENANTS; i++) {
+    struct card_tenant *tenant = &file->tenants[i];
+    bound(&tenant->seen);
+    bound(&tenant->wants);
+    bound(&tenant->frees);
+    bound(&tenant->account);
+    bound(&tenant->launch);
+    if (tenant->finish != CARD_FINISH_UNKNOWN) bound(&tenant->finish);
+  }
+  return true;
 }
 
 /* A file that is new, cut short or written over begins anew. */
