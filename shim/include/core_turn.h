@@ -32,7 +32,7 @@ struct turn {
   struct card_handle handle;
   struct card_file file; /* as read last */
   struct card_tenant shown;
-  int64_t quiet;       /* until then nobody else is there */
+  _Atomic int64_t quiet;       /* until then nobody else is there */
   int64_t next_look;   /* while the container has the turn */
   int64_t written;     /* when the own record was */
   int64_t looked, active; /* active: when the container last had or wanted the turn */
@@ -54,7 +54,7 @@ struct turn {
   int64_t light_about; /* until when a light tenant is taken to be there */
   int64_t unmanaged;   /* until when turns are not waited for */
   int64_t synchronized, gap; /* when the program last waited for the card; its mean time from there to the next launch */
-  int64_t quantum, part;     /* length of a turn, ns; the container's part of the card, parts per million */
+  _Atomic int64_t quantum, part;     /* length of a turn, ns; the container's part of the card, parts per million */
   _Atomic int64_t others;    /* until when other busy tenants are taken to be there */
   _Atomic int64_t together;  /* the same, if the card file tells nothing any more */
   _Atomic bool open;         /* there is a card file */

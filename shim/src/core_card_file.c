@@ -150,11 +150,15 @@ bool card_file_read(struct card_handle *handle, const char *uuid, int64_t now, s
 static off_t place(int slot) { return (off_t)(offsetof(struct card_file, tenants) + (size_t)slot * sizeof(struct card_tenant)); }
 
 void card_file_write(const struct card_handle *handle, int slot, const struct card_tenant *tenant) {
+  struct stat status;
+  if (!ours(handle, &status)) return;
   ssize_t written = pwrite(handle->fd, tenant, sizeof *tenant, place(slot));
   (void)written; /* a hint that was not written is one that others do not have */
 }
 
 static bool enter(struct card_handle *handle, int64_t now) {
+  struct stat status;
+  if (!ours(handle, &status)) return false;
   for (int i = 0; i < LOCK_TRIES; i++) {
     if (!lock(handle, F_WRLCK)) continue;
     handle->refused = handle->refusals = 0;
@@ -188,10 +192,4 @@ int card_file_slot(struct card_handle *handle, const struct card_tenant *tenant,
   }
   lock(handle, F_UNLCK);
   return found;
-}
-
-void card_file_forget(struct card_handle *handle) {
-  struct stat status;
-  if (handle->fd > 0 && ours(handle, &status)) close(handle->fd);
-  *handle = (struct card_handle){0};
 }

@@ -154,13 +154,14 @@ static void show(struct limiter *limiter, int64_t now) {
   card_file_write(&turn->handle, slot, &turn->shown);
 }
 
-/* Moves the part of the turn that is over into the account. */
+/* The account if the turn ended then. */
 static uint64_t account_at(const struct limiter *limiter, int64_t now) {
   const struct core_turn *own = container(limiter);
   int64_t passed = bounded(now - (int64_t)load(&own->since), 0, 100ll * SECOND);
   return load(&own->account) + (uint64_t)(passed * 1000000 / later(limiter->turn.part, 1000));
 }
 
+/* Moves the part of the turn that is over into the account. */
 static void settle(struct limiter *limiter, int64_t now) {
   struct core_turn *own = container(limiter);
   store(&own->account, account_at(limiter, now));
@@ -183,6 +184,7 @@ static bool look(struct limiter *limiter, int64_t now) {
   if (!turn->open || now < turn->unmanaged) {
     turn->quiet = later(turn->unmanaged, now + (turn->handle.next_open > now ? bounded(turn->handle.next_open - now, look_alone, look_absent) : look_alone));
     turn->others = 0;
+    turn->wanted = 0;
     lose(limiter, load(&own->word), now);
     return false;
   }
@@ -435,6 +437,7 @@ static bool takes_over(struct limiter *limiter, int64_t now, int64_t *wake) {
 }
 
 static void count_wait_for_turn(struct limiter *limiter, int64_t waited) {
+  if (!waited) return;
   __atomic_fetch_add(&limiter->shared->context_switches, 1, __ATOMIC_RELAXED);
   __atomic_fetch_add(&limiter->shared->context_switch_latency[core_histogram_bucket(waited)], 1, __ATOMIC_RELAXED);
 }
