@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import re
 import select
 import signal
 import subprocess
@@ -194,8 +195,8 @@ class Machine:
         if self._watcher:
             self._watcher.kill()
             self._watcher.wait(10)
-        if ":uuid=" in self.gpus:
-            (LOCKS / f"{self.gpus.split(':uuid=')[1]}.turns").unlink(missing_ok=True)
+        for card in re.findall(":uuid=([^:,]+)", self.gpus):
+            (LOCKS / f"{card}.turns").unlink(missing_ok=True)
 
 
 @dataclass
