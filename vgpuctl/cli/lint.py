@@ -79,7 +79,7 @@ def verdict(findings: Findings, settings: Settings) -> Exit:
     return Exit.FINDINGS if findings.worst in bad else Exit.FINE
 
 
-def nothing_named(command: str) -> Problem:
-    return Problem(
-        "no file is named", remedy=f"vgpuctl {command} FILE…, - for the standard input, or --live", exit_code=Exit.USAGE
-    )
+def nothing_named(command: str, *, live: bool = True) -> Problem:
+    """live: the command can read the cluster's instead."""
+    ways = "FILE…, - for the standard input, or --live" if live else "FILE…, or - for the standard input"
+    return Problem("no file is named", remedy=f"vgpuctl {command} {ways}", exit_code=Exit.USAGE)

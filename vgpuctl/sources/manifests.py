@@ -86,7 +86,7 @@ def rewrite(change: Change) -> None:
             if before is None:
                 path.parent.mkdir(parents=True, exist_ok=True)
             if (read_regular(str(path), _MOST) if os.path.lexists(path) else None) != before:
-                raise _changed(path)
+                raise _changed(path) if before is not None else _there(path)
             made.append(_beside(path))
             _put(made[-1], after, path.stat().st_mode & 0o777 if before is not None else 0o644)
         _put(folder / JOURNAL, json.dumps([name for name, _, _ in wanted.texts]).encode(), 0o644)
@@ -130,6 +130,10 @@ def _put(path: Path, data: bytes, mode: int) -> None:
         os.fchmod(descriptor, mode)
         file.flush()
         os.fsync(descriptor)
+
+
+def _there(path: Path) -> Problem:
+    return Problem(f"{path} is there already", "nothing was changed", "name a new directory", Exit.FINDINGS)
 
 
 def _changed(path: Path) -> Problem:

@@ -178,6 +178,12 @@ def test_wrong_use_is_told(run: Run, arguments: tuple[str, ...], code: int, word
     assert all(word in err for word in words), err
 
 
+@pytest.mark.parametrize("command", ["validate", "apply", "diff"])
+def test_live_is_offered_where_there_is_such_an_option(run: Run, command: str) -> None:
+    code, _, err = run(command)
+    assert (code, "--live" in err) == (2, command == "validate")
+
+
 def test_cards_given_by_hand_have_no_names_that_an_entry_could_miss(run: Run) -> None:
     text = '{"nodeconfig": [{"name": "gpu01"}]}'
     assert run("validate", "-", "--gpus", "8xH100-80GB", stdin=text)[0] == 0

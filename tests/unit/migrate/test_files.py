@@ -110,6 +110,16 @@ def test_elsewhere_every_manifest_is_written(run: Run) -> None:
         name: NEW[name] for name in ("device-config.yaml", "jobs/train.yml", "quota.json")
     }
     assert there(Path("pool")) == dict(sorted(FILES.items()))
+    code, _, err = run("--factor", "16", "pool", "--to", "new/place")
+    assert code == 1
+    assert "device-config.yaml is there already" in err and "run it again" not in err
+
+
+def test_where_nothing_tells_the_factor_a_second_time_is_warned_of(run: Run) -> None:
+    warned = "in units of 16 MiB now"
+    assert warned in run("--factor", "16", "--from-factor", "10", "pool/jobs", "--in-place")[1]
+    assert warned not in run("--factor", "16", "--from-factor", "10", "pool/jobs")[1]
+    assert warned not in run("--factor", "16", "pool", "--to", "new")[1], "the device config tells it"
 
 
 def test_json_has_every_place_and_its_schema(run: Run) -> None:

@@ -59,7 +59,7 @@ def apply_command(
     from vgpuctl.tasks.load import load
 
     if not files:
-        raise nothing_named("config apply")
+        raise nothing_named("config apply", live=False)
     named = _accepted(accept or [])
     texts = read_files(files)
     wanted = KINDS[kind.value] if kind else None
@@ -76,7 +76,8 @@ def apply_command(
         number = len({use.title for use in plan.factor.open})
         complain(
             Problem(
-                f"nothing was changed: {number} objects would mean something else, and were not named",
+                f"nothing was changed: {number} object{'s' if number > 1 else ''} would mean something else, and "
+                f"{'were' if number > 1 else 'was'} not named",
                 remedy="name them with --accept, or bring them over",
             )
         )

@@ -55,7 +55,7 @@ def diff_command(settings: Settings, files: Files = None, kind: WhichKind = None
     from vgpuctl.tasks.load import load
 
     if not files:
-        raise nothing_named("config diff")
+        raise nothing_named("config diff", live=False)
     texts = read_files(files)
     result = task.diff(texts, load(pool(settings), task.PARTS), KINDS[kind.value] if kind else None)
     show(result, settings)

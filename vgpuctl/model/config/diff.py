@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from vgpuctl.model.config.keys import KEYS, NODE_KEYS, OTHER, Key
 from vgpuctl.model.config.kind import DEVICE, NODE, SCHEDULER, Kind
@@ -80,18 +80,19 @@ def _key(path: str) -> Key:
     by_node = {key.node: key for key in (*KEYS.values(), *NODE_KEYS) if key.node}
     if path in KEYS or path in by_node:
         return KEYS.get(path) or by_node[path]
-    if path.startswith(_GEOMETRIES):
-        return KEYS[_GEOMETRIES]
+    if path.startswith(GEOMETRIES):
+        return KEYS[GEOMETRIES]
     return OTHER
 
 
-_GEOMETRIES = "knownMigGeometries"
+GEOMETRIES: Final = "knownMigGeometries"
+"""The key below which each layout is a value of its own."""
 
 
 def _device(text: str) -> Flat:
     found: dict[tuple[str, str], Any] = {}
     for name, value in device_values(text).values.items():
-        if name == _GEOMETRIES:
+        if name == GEOMETRIES:
             found.update({("", path): layout for path, layout in _layouts(value or ())})
         elif value not in (None, KEYS[name].zero):
             found["", name] = value
@@ -110,7 +111,7 @@ def _layouts(entries: Any) -> Iterator[tuple[str, str]]:
                 f"{one.get('count')}×{one.get('name')} of {one.get('memory')} MiB"
                 for one in group.get("geometries") or ()
             )
-            yield f"{_GEOMETRIES}[{models}].{group.get('group')}", slices or "no slice"
+            yield f"{GEOMETRIES}[{models}].{group.get('group')}", slices or "no slice"
 
 
 def _node(text: str) -> Flat:

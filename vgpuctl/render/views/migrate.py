@@ -81,6 +81,8 @@ def _summary(output: Migration) -> Iterator[str]:
     yield from output.notes
     if output.places and not output.written:
         yield "nothing was written: -o wide shows a patch, --in-place rewrites the files, --to DIR writes others"
+    if output.written and not any(row.what is What.FACTOR for row in output.places):
+        yield f"they are in units of {output.after} MiB now: whoever brings them over once more changes them once more"
     if output.steps:
         yield "bring a pool over in this order:"
         yield from (f"  {number}. {step}" for number, step in enumerate(output.steps, 1))

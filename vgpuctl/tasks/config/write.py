@@ -14,10 +14,11 @@ import msgspec
 
 from vgpuctl.model import configmaps, pool
 from vgpuctl.model.change import Change, How, Line, Target
-from vgpuctl.model.config.diff import Difference, differences
-from vgpuctl.model.config.keys import PLUGIN, SCHEDULER
+from vgpuctl.model.config.diff import GEOMETRIES, Difference, differences
+from vgpuctl.model.config.keys import KEYS, PLUGIN, SCHEDULER
 from vgpuctl.model.config.kind import DEVICE, NODE, Kind
 from vgpuctl.model.config.kind import SCHEDULER as SCHEDULER_KIND
+from vgpuctl.model.config.values import device_values
 from vgpuctl.model.facts import Facts
 from vgpuctl.model.install.owner import owner
 from vgpuctl.model.problem import Exit, Problem
@@ -146,10 +147,7 @@ def not_here(file: File) -> Problem | None:
 
 
 def change(file: File) -> Change:
-    lines = tuple(
-        Line(f"{one.node} {one.key}".strip(), one.before, one.after, one.means if one.readers else "nobody reads it")
-        for one in file.changes
-    )
+    lines = tuple(_lines(file))
     text, raw = file.found.text, file.raw
     if raw is None:
         body = {
@@ -180,6 +178,24 @@ def change(file: File) -> Change:
         version = str(metadata.get("resourceVersion", ""))
         return Change(file.target, How.APPLY, body, dict(raw), lines, version, undo=_undo(file))
     return Change(file.target, How.PATCH, list(_patch(file, data, annotations)), dict(raw), lines, undo=_undo(file))
+
+
+_MANY = 3
+"""Layouts that a preview shows one by one; of more it would be a page."""
+
+
+def _lines(file: File) -> Iterator[Line]:
+    """The values that change, in words."""
+    layouts = [one for one in file.changes if one.key.startswith(GEOMETRIES)]
+    many = len(layouts) > _MANY
+    for one in file.changes:
+        if not (many and one in layouts):
+            means = one.means if one.readers else "nobody reads it"
+            yield Line(f"{one.node} {one.key}".strip(), one.before, one.after, means)
+    if many:
+        texts = (file.there.text if file.there else "", file.found.text)
+        before, after = (KEYS[GEOMETRIES].means(device_values(text).values.get(GEOMETRIES)) for text in texts)
+        yield Line(GEOMETRIES, before, after, f"{len(layouts)} layouts differ: vgpuctl config diff shows each")
 
 
 def _patch(file: File, data: Mapping[str, str], annotations: Mapping[str, str]) -> Iterator[dict[str, Any]]:
