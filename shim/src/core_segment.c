@@ -223,6 +223,10 @@ void segment_after(struct limiter *limiter, struct launch *launch, bool launched
     segment->alone = true;
     segment->idle = launch->idle;
     segment->at_most = launch->at_most;
+    if (launch->at_most && !launch->idle && !turn_shared(limiter, now) && !queue_shared(limiter, now) && mark_state(launch->start) == MARK_PENDING) {
+      segment->at_most = false; /* the stream did not run dry: what was predicted is too short */
+      stream->finish = later(stream->finish, now + overdue + launch->duration);
+    }
     segment->host_gap = now - launch->start_returned;
     join(segment, launch);
     if (!__atomic_load_n(&launch->prediction->launched, __ATOMIC_RELAXED)) __atomic_store_n(&launch->prediction->launched, now, __ATOMIC_RELAXED);

@@ -574,7 +574,11 @@ bool turn_unlimited(const struct limiter *limiter) {
 
 int64_t turn_credit(const struct limiter *limiter, unsigned percent) { return limiter->turn.quantum * 80 / (int64_t)percent; }
 
-int64_t turn_credit_most(const struct limiter *limiter, int64_t now) { return turn_shared(limiter, now) ? credit_most_shared : credit_most_alone; }
+/* At a high limit credit is used up slowly: it shall not last longer than two tenths of a second. */
+int64_t turn_credit_most(const struct limiter *limiter, int64_t now) {
+  if (turn_shared(limiter, now)) return credit_most_shared;
+  return bounded(2 * credit_most_alone * (100 - (int64_t)limiter_percent(limiter)) / 100, credit_most_alone / 10, credit_most_alone);
+}
 
 bool turn_watch(struct limiter *limiter, int64_t now) {
   if (!limiter_lock(limiter)) return false;

@@ -54,9 +54,10 @@ static bool free_beside_others(struct limiter *limiter, const struct launch *lau
 
 /* 0: the launch may go; else when to look again. */
 static int64_t hold_until(struct limiter *limiter, const struct launch *launch, CUcontext context, int64_t now, int64_t duration, unsigned percent) {
-  int64_t credit = core_bucket_credit(&limiter->shared->bucket, now, turn_credit_most(limiter, now));
+  int64_t most = turn_credit_most(limiter, now), credit = core_bucket_credit(&limiter->shared->bucket, now, most);
   bool blocked = __atomic_load_n(&limiter->blocked, __ATOMIC_RELAXED);
   int64_t needed = blocked || queue_shared(limiter, now) ? credit_needed(limiter, now, duration, percent) : 0;
+  if (needed > most * 9 / 10) needed = most * 9 / 10; /* more never comes together */
   if (!blocked && credit >= 0 && queue_goes_on(limiter, now, needed * (int64_t)percent / 100, credit)) return 0;
   if (free_beside_others(limiter, launch, context, now, duration)) return 0;
   __atomic_store_n(&limiter->blocked, 1, __ATOMIC_RELAXED);
