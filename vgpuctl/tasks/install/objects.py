@@ -14,7 +14,7 @@ from vgpuctl.model.config.kind import DEVICE
 from vgpuctl.model.document import Scalar, find, read_yaml
 from vgpuctl.model.install.compare import differences, dropped, together
 from vgpuctl.model.install.libraries import SHA256
-from vgpuctl.model.install.manifests import kept, manifests, target, wanted_hashes
+from vgpuctl.model.install.manifests import TEMPLATE, kept, manifests, target, wanted_hashes
 from vgpuctl.model.install.options import Options
 from vgpuctl.model.install.owner import Owner, owner
 from vgpuctl.model.install.release import Backup
@@ -85,7 +85,7 @@ def bring_about(
 
 def _ours(plan: Plan, item: Object, have: Object, former: Sequence[Object]) -> None:
     left = dict.fromkeys(line for one in former for line in dropped(one, item, have))
-    lines = together((*differences(item, have), *left))
+    lines = _in_words(item, have, [*differences(item, have), *left])
     change = Change(target(item), How.APPLY, item, have, lines)
     if not lines:
         plan.unchanged.append(change)
@@ -93,6 +93,26 @@ def _ours(plan: Plan, item: Object, have: Object, former: Sequence[Object]) -> N
         plan.steps.append(change)
     else:
         plan.steps.append(Reversible(change, lambda: [_apply(former[0], item)]))
+
+
+_LIBRARY = ("env[LIBRARIES]", "volumes[libraries]", TEMPLATE)
+"""What in a path tells that a library's hash stands there."""
+
+
+def _in_words(item: Object, have: Object, lines: Sequence[Line]) -> tuple[Line, ...]:
+    """The lines for a person: another library by its hash alone, not by every place where that stands."""
+    new, old = (wanted_hashes(one) if one["kind"] == "DaemonSet" else {} for one in (item, {**item, **have}))
+    if not (new and old and new != old):
+        return together(lines)
+    rest = [line for line in lines if not any(part in line.path for part in _LIBRARY)]
+    hashes = ((name, old.get(name), new.get(name)) for name in sorted({*new, *old}))
+    libraries = [Line(f"library for {name}", _short(was), _short(now)) for name, was, now in hashes if was != now]
+    return (*together(rest), *libraries)
+
+
+def _short(digest: str | None) -> str | None:
+    """As in the name of the library's ConfigMap."""
+    return digest and digest[:10]
 
 
 def _taken_over(plan: Plan, cluster: Live, item: Object, have: Object) -> None:
