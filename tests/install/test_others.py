@@ -6,7 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from tests.cluster.pool import load, read
 from tests.install import contents, webhook
 from tests.install.conftest import Ran, Vgpuctl
 from tests.install.proxy import Proxy
-from tests.install.rig import DAEMONSET, GPU_NODES, HERE, Rig
+from tests.install.rig import DAEMONSET, GPU_NODES, HERE, NODES, Rig
 from tests.install.test_interrupted import HISTORY
 from vgpuctl.tasks.install import rollout
 
@@ -27,13 +28,11 @@ INSTALL = ("install", "--patch-scheduler", "--no-wait", "--max-unavailable", "10
 IMAGE = "registry.example.com/volcano-vgpu-device-plugin:v1.12.1"
 RUNTIME_CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-POD_MONITORS: dict[str, Any] = {
+MONITORS: dict[str, Any] = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
-    "metadata": {"name": "podmonitors.monitoring.coreos.com"},
     "spec": {
         "group": "monitoring.coreos.com",
-        "names": {"kind": "PodMonitor", "plural": "podmonitors"},
         "scope": "Namespaced",
         "versions": [
             {
@@ -160,15 +159,13 @@ class TestThePluginOfAnother:
             "metadata": {"name": "volcano-device-plugin", "namespace": "kube-system", "labels": {"by": "hand"}},
             "spec": {"clusterIP": "None", "ports": [{"port": 80}], "selector": {"a": "b"}},
         }
-        crd = {**POD_MONITORS, "metadata": {"name": "servicemonitors.monitoring.coreos.com"}}
-        crd["spec"] = {**crd["spec"], "names": {"kind": "ServiceMonitor", "plural": "servicemonitors"}}
-        load(rig.bench, [service, crd])
-        rig.wait("its kind is served", lambda: served(rig, "servicemonitors"))
+        load(rig.bench, [service])
         before = rig.contents()
         run(*INSTALL)
         rig.wait("the plugin runs everywhere", rig.settled)
-        run("upgrade", "--monitoring", "ServiceMonitor", "--force-conflicts", "--yes")
-        run("uninstall", "--yes")
+        with kind_of_monitors(rig, "ServiceMonitor"):
+            run("upgrade", "--monitoring", "ServiceMonitor", "--force-conflicts", "--yes")
+            run("uninstall", "--yes")
         assert contents.differences(before, rig.contents(), HISTORY) == []
 
 
@@ -194,6 +191,17 @@ class TestUpgrades:
         assert "an upgrade is half done" in told
         assert contents.differences(before, rig.contents(), HISTORY) == []
 
+    def test_nodes_that_fall_out_are_cleaned(self, rig: Rig, run: Run) -> None:
+        run(*INSTALL)
+        rig.wait("the plugin runs everywhere", rig.settled)
+        run("upgrade", "--node-selector", "kubernetes.io/hostname=gpu-1", "--max-unavailable", "100%", "--yes")
+        placed = {node: bool(rig.kubelet.files(node)) for node in NODES}
+        assert placed == {node: node == "gpu-1" for node in NODES}
+        pool = run("status", "-o", "json").json["pool"]
+        assert pool["nodes"] == 1
+        run("uninstall", "--yes")
+        assert contents.differences(rig.start, rig.contents(), HISTORY) == []
+
     def test_what_one_brought_goes_on_the_way_back(self, rig: Rig, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(rollout, "PATIENCE", 2.0)
         run(*INSTALL)
@@ -208,17 +216,26 @@ class TestUpgrades:
 
 def test_a_kind_that_is_gone_is_no_hindrance(rig: Rig, run: Run) -> None:
     """Prometheus' operator was removed with its kinds."""
-    load(rig.bench, [POD_MONITORS])
-    rig.wait("it is served", lambda: served(rig, "podmonitors"))
-    run(*INSTALL, "--monitoring", "PodMonitor")
-    rig.client.delete(f"{CRDS}/{POD_MONITORS['metadata']['name']}")
-    rig.wait("it is gone", lambda: not served(rig, "podmonitors"))
+    with kind_of_monitors(rig, "PodMonitor"):
+        run(*INSTALL, "--monitoring", "PodMonitor")
     run("uninstall", "--yes")
     assert contents.differences(rig.start, rig.contents(), HISTORY) == []
 
 
-def served(rig: Rig, plural: str) -> bool:
+@contextmanager
+def kind_of_monitors(rig: Rig, kind: str) -> Iterator[None]:
+    """While inside, the cluster serves it."""
+    plural, group = f"{kind.lower()}s", "/apis/monitoring.coreos.com"
+    name, names = f"{plural}.monitoring.coreos.com", {"kind": kind, "plural": plural}
+    load(rig.bench, [{**MONITORS, "metadata": {"name": name}, "spec": {**MONITORS["spec"], "names": names}}])
+    rig.wait("it is served", lambda: served(rig, f"{group}/v1/{plural}"))
+    yield
+    rig.client.delete(f"{CRDS}/{name}")
+    rig.wait("it is served no more", lambda: not served(rig, group))
+
+
+def served(rig: Rig, path: str) -> bool:
     try:
-        return bool(rig.client.get(f"/apis/monitoring.coreos.com/v1/{plural}"))
+        return bool(rig.client.get(path))
     except ApiError:
         return False

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -69,10 +69,15 @@ def manifests(
     return [_labelled(item) for item in objects]
 
 
-def cleanup(options: Options) -> list[Object]:
-    """What takes the files off the nodes. To be applied when the plugin's DaemonSet is gone, whose pods would place
-    them again; every node is done when all its pods are ready."""
+def cleanup(options: Options, nodes: Collection[str] = ()) -> list[Object]:
+    """What takes the files off the nodes, or off these only. To be applied when no pod of the plugin is there, which
+    would place them again; every node is done when all its pods are ready."""
     (item,) = template.load("cleanup")
+    if nodes:
+        options = msgspec.structs.replace(options, node_selector={})
+        terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]} for name in nodes]
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        at(item, *_POD)["affinity"] = {"nodeAffinity": required}
     parent, _, folder = options.hook_path.rpartition("/")
     put(options.namespace, item, "metadata", "namespace")
     _pod(item, options)

@@ -4,29 +4,27 @@ others had before comes back."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import msgspec
 
-from vgpuctl.model import annotation, pool
+from vgpuctl.model import pool
 from vgpuctl.model.change import Change, How, Line, Target
 from vgpuctl.model.facts import Facts, Part
 from vgpuctl.model.history import PLACE as HISTORY
-from vgpuctl.model.install.manifests import CLEANUP, PART_OF, PLUGIN, cleanup, is_part, target
+from vgpuctl.model.install.manifests import CLEANUP, PART_OF, PLUGIN, is_part, target
 from vgpuctl.model.install.options import Options
-from vgpuctl.model.install.reasons import is_ready, reason
 from vgpuctl.model.install.release import PLACE, Backup, Release
 from vgpuctl.model.pod.names import QUEUE
 from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.model.quota.team import MANAGED_BY, MANAGER, TEAM
-from vgpuctl.tasks.apply import Conduct, Group, Outcome, Step, Wait, apply, is_ours
-from vgpuctl.tasks.install import record, rollout, scheduler
+from vgpuctl.tasks.apply import Conduct, Group, Outcome, Step, apply, is_ours
+from vgpuctl.tasks.install import cleaning, record, rollout, scheduler
 from vgpuctl.tasks.install.live import Live, Object, check_rights, find
 from vgpuctl.tasks.install.objects import as_installed, backed_up, cleaned, gone
 from vgpuctl.tasks.load import load
 
 _PARTS = (Part.PODS, Part.NODES, Part.CONFIGMAPS, Part.DEPLOYMENTS)
-_REGISTERED = (annotation.REGISTER, annotation.HANDSHAKE)
 _SHARES = (
     ("ResourceQuota", "v1"),
     ("Queue", "scheduling.volcano.sh/v1beta1"),
@@ -119,12 +117,13 @@ def _installed(
         notes.append(f"{rollout.daemonset(space)} is not vgpuctl's: what it has on the nodes stays")
     for line in notes:
         conduct.say(line)
+    clean = cleaning.steps(cluster, kept.release.options, facts, conduct, force=wish.force)
     groups = [
         Group(first, needed=True),
-        *([] if others else [Group(_cleaning(cluster, kept, facts, wish, conduct), about=_CLEANING, needed=True)]),
+        *([] if others else [Group(clean, about=_CLEANING, needed=True)]),
         Group([*map(_delete, ours), *undone, *restored], needed=True),
     ]
-    registered = [] if others else _registered(facts, kept.release.options)
+    registered = [] if others else cleaning.registered(_may_be_registered(facts, kept.release.options))
     if registered and not any(backup.kind == "DaemonSet" and not backup.path for backup in backups):
         groups.append(Group(registered, about="what the plugin registered is removed from the nodes", needed=True))
     return groups
@@ -132,61 +131,6 @@ def _installed(
 
 def _delete(item: Object) -> Change:
     return Change(target(item), How.DELETE, None, item)
-
-
-def _cleaning(cluster: Live, kept: record.Kept, facts: Facts, wish: Wish, conduct: Conduct) -> list[Step]:
-    """Takes the files off the nodes, by pods that reach each of them once."""
-    (cleaner,) = cleanup(kept.release.options)
-    nodes = _Cleaned(cluster, facts, target(cleaner), wish.force, conduct)
-    return [
-        Change(target(cleaner), How.APPLY, cleaner, None, routine=True),
-        Wait("the nodes are clean", nodes.done, nodes.why),
-        Change(target(cleaner), How.DELETE, None, cleaner, routine=True),
-        rollout.no_pods(cluster, kept.namespace, CLEANUP),
-    ]
-
-
-@dataclass
-class _Cleaned:
-    """Looks at the pods that clean the nodes. force: nodes that are down, or where the pod has no hope, are left as
-    they are, and named."""
-
-    cluster: Live
-    facts: Facts
-    where: Target
-    force: bool
-    conduct: Conduct
-    hopeless: dict[str, float] = field(default_factory=dict)
-
-    def done(self) -> bool:
-        found = self.cluster.get(self.where)
-        if found is None:
-            raise Problem(f"{self.where} was deleted meanwhile", "", "run the command again", Exit.FINDINGS)
-        status = found.get("status") or {}
-        wanted = status.get("desiredNumberScheduled", 0)
-        pods = rollout.pods_of(self.cluster, self.where.namespace, self.where.name)
-        left = {rollout.node_of(pod) for pod in pods if not is_ready(pod)}
-        current = status.get("observedGeneration", 0) >= found["metadata"].get("generation", 1)
-        if not current or len(pods) < wanted or (left and not (self.force and left <= self._given_up(pods))):
-            return False
-        if left:
-            keep = "keep" if len(left) > 1 else "keeps"
-            self.conduct.say(f"{rollout.some(left, len(left))} {keep} the library's files: {self._reasons()}")
-        return True
-
-    def why(self) -> str:
-        return f"{self._reasons()}; --force leaves such nodes as they are"
-
-    def _given_up(self, pods: Iterable[Object]) -> set[str]:
-        """The nodes that are down, and those where a pod has had no hope for a while."""
-        now = self.conduct.now()
-        bad = [found.node for pod in pods if (found := reason(pod)) and found.hopeless]
-        self.hopeless = {node: self.hopeless.get(node, now) for node in bad}
-        down = {node.metadata.name for node in self.facts.nodes.value or () if not pool.is_up(node)}
-        return down | {node for node, since in self.hopeless.items() if now - since >= rollout.PATIENCE}
-
-    def _reasons(self) -> str:
-        return rollout.why_not_ready(self.cluster, self.where)
 
 
 def _objects(cluster: Live, kept: record.Kept) -> list[Object]:
@@ -228,16 +172,13 @@ def _restored(
     return steps
 
 
-def _registered(facts: Facts, options: Options) -> list[Change]:
-    """Removes the plugin's annotations of nodes; of all on which it may run, since one may just now be registered."""
-    found = []
-    for node in facts.nodes.value or ():
-        labels = node.metadata.labels or {}
-        there = any(node.metadata.annotation(key) is not None for key in _REGISTERED)
-        if there or options.node_selector.items() <= labels.items():
-            body = {"metadata": {"annotations": dict.fromkeys(_REGISTERED)}}
-            found.append(Change(Target("Node", node.metadata.name), How.MERGE, body, {}, routine=True))
-    return found
+def _may_be_registered(facts: Facts, options: Options) -> list[str]:
+    """The nodes with the plugin's annotations, and all on which it may run, since one may just now be registered."""
+    return [
+        node.metadata.name
+        for node in facts.nodes.value or ()
+        if cleaning.is_registered(node) or cleaning.is_for(options, node)
+    ]
 
 
 def _namespace(cluster: Live, kept: record.Kept, facts: Facts, conduct: Conduct) -> list[Step]:

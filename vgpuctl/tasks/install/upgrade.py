@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -29,7 +29,7 @@ from vgpuctl.model.quota.team import MANAGER
 from vgpuctl.model.selector import selector
 from vgpuctl.model.version_number import VersionNumber
 from vgpuctl.tasks.apply import Conduct, Group, Outcome, Reversible, Step, Wait, change_of
-from vgpuctl.tasks.install import preflight, record, rollout
+from vgpuctl.tasks.install import cleaning, preflight, record, rollout
 from vgpuctl.tasks.install.install import installed_objects, prune
 from vgpuctl.tasks.install.live import Live, Object, check_rights, read
 from vgpuctl.tasks.install.objects import Plan, as_installed, bring_about, cleaned, merged
@@ -94,7 +94,8 @@ def upgrade(cluster: Live, kept: record.Kept, wish: Wish, conduct: Conduct) -> O
     if way.is_done(kept.release):
         return record.carry_out(cluster, [Group([], way.plan.unchanged)], conduct, None)
     batches = way.batches()
-    mine = record.holder(cluster, conduct, conduct.timeout * (len(batches) + 1))
+    waits = 1 + len(batches) + sum(isinstance(step, Wait) for step in way.out.steps)
+    mine = record.holder(cluster, conduct, conduct.timeout * waits)
     groups = _groups(cluster, kept, way, batches, mine, conduct)
     if not conduct.dry_run:
         check_rights(cluster, [change for group in groups for change in group.changes])
@@ -107,11 +108,20 @@ def upgrade(cluster: Live, kept: record.Kept, wish: Wish, conduct: Conduct) -> O
     return outcome
 
 
+@dataclass(frozen=True)
+class _Out:
+    """Nodes that are not the plugin's any more, and the steps that clean them."""
+
+    nodes: list[str]
+    steps: list[Step]
+
+
 @dataclass
 class _Way:
     """From what runs to what is aimed at. running: the plugin's DaemonSet as it is. former: what a stage that fails
     goes back to, None when no plugin runs. goal: the release that `--rollback` goes back to, as the record keeps it.
-    pruned: the deletion of what is no longer wanted. back: this is the way back."""
+    pruned: the deletion of what is no longer wanted. out: nodes that fall out, and the steps that clean them. back:
+    this is the way back."""
 
     here: Target
     running: Object | None
@@ -121,6 +131,7 @@ class _Way:
     plan: Plan
     nodes: _Nodes
     pruned: list[Step]
+    out: _Out
     back: bool
 
     def is_done(self, release: Release) -> bool:
@@ -146,6 +157,8 @@ def _way(cluster: Live, release: Release, facts: Facts, wish: Wish, conduct: Con
         before += as_installed(release.options, running)
     plan = bring_about(cluster, aim.objects, read(cluster, aim.objects), former=before, force=conduct.force)
     aim.release = msgspec.structs.replace(aim.release, backups=merged(release.backups, plan.backups))
+    options = [release.options, *([former.options] if former else [])]
+    out = _out(cluster, facts, options, aim.release.options, conduct)
     return _Way(
         here=here,
         running=running,
@@ -153,10 +166,32 @@ def _way(cluster: Live, release: Release, facts: Facts, wish: Wish, conduct: Con
         goal=release.former if wish.back else former,
         aim=aim,
         plan=plan,
-        nodes=_nodes(cluster, facts, wish.nodes, here.namespace, _template(aim.plugin)),
-        pruned=prune(cluster, [release.options, *([former.options] if former else [])], aim.objects),
+        nodes=_nodes(cluster, facts, wish.nodes, here.namespace, _template(aim.plugin), out.nodes),
+        pruned=prune(cluster, options, aim.objects),
+        out=out,
         back=wish.back,
     )
+
+
+def _out(cluster: Live, facts: Facts, before: Sequence[Options], after: Options, conduct: Conduct) -> _Out:
+    """The nodes that a narrower selector leaves out. Raises Problem while vGPU pods run there, Missing when nodes or
+    pods are not known."""
+    names = [
+        node.metadata.name
+        for node in facts.nodes.need()
+        if any(cleaning.is_for(one, node) for one in before) and not cleaning.is_for(after, node) and pool.is_up(node)
+    ]
+    if not names:
+        return _Out([], [])
+    used = sorted({pod.spec.node_name for pod in pool.vgpu_pods(facts)} & set(names))
+    if used:
+        what = f"vGPU pods run on nodes that would fall out: {rollout.some(used)}"
+        raise Problem(what, "nothing was changed", "end them first, or choose a wider --node-selector", Exit.FINDINGS)
+    gone = f"the plugin has left {rollout.some(names)}"
+    steps: list[Step] = [Wait(gone, lambda: not rollout.pods_on(cluster, after.namespace, names))]
+    steps += cleaning.steps(cluster, after, facts, conduct, nodes=names)
+    steps = [replace(step, timeout=conduct.timeout) if isinstance(step, Wait) else step for step in steps]
+    return _Out(names, [*steps, *cleaning.registered(names)])
 
 
 def _groups(
@@ -260,9 +295,10 @@ def _former(cluster: Live, release: Release) -> _Aim:
     return _Aim(aim, [*others, former.plugin])
 
 
-def _nodes(cluster: Live, facts: Facts, chosen: str, namespace: str, template: str) -> _Nodes:
-    """Raises Problem (wrong use) for a choice that is no node of the plugin, Missing when nodes are not known."""
-    known = {node.metadata.name: node for node in facts.nodes.need()}
+def _nodes(cluster: Live, facts: Facts, chosen: str, namespace: str, template: str, out: Collection[str]) -> _Nodes:
+    """out: nodes that are left out. Raises Problem (wrong use) for a choice that is no node of the plugin, Missing when
+    nodes are not known."""
+    known = {node.metadata.name: node for node in facts.nodes.need() if node.metadata.name not in out}
     pods = {
         rollout.node_of(pod): pod
         for pod in rollout.pods_of(cluster, namespace)
@@ -354,7 +390,10 @@ def _end(cluster: Live, way: _Way, conduct: Conduct) -> Group:
     end: Step = Change(way.here, How.APPLY, way.aim.plugin, way.aim.plugin, routine=True)
     if way.running is None:
         end = rollout.whole_rollout(cluster, way.here, "the plugin", conduct)
-    return Group([end, *way.pruned, *_unused(cluster, way.aim)], needed=True)
+    out = way.out
+    removed = f"the library's files and what was registered are removed from {rollout.some(out.nodes)}"
+    steps = [end, *way.pruned, *_unused(cluster, way.aim), *out.steps]
+    return Group(steps, about=removed if out.nodes else "", needed=True)
 
 
 def _unused(cluster: Live, aim: _Aim) -> list[Step]:
