@@ -1,39 +1,42 @@
-"""What is told of a change of the objects that are installed."""
+"""From what is wanted and what lives to steps, and what is kept of others."""
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from tests.unit.quota.memory import MemoryCluster
-from vgpuctl.model.changes import story
-from vgpuctl.model.install.manifests import manifests
+from vgpuctl.model.install.manifests import manifests, target
 from vgpuctl.model.install.options import Options
-from vgpuctl.tasks.install.objects import bring_about, target
-
-OLD = {"x86_64": "a1" * 32, "aarch64": "b2" * 32}
-NEW = {**OLD, "x86_64": "c3" * 32}
-IMAGE = "registry.example.com/plugin:v2"
+from vgpuctl.model.install.release import Backup
+from vgpuctl.tasks.apply import change_of
+from vgpuctl.tasks.install.objects import bring_about, merged
 
 
-def plugin(digests: dict[str, str], image: str = Options().image) -> dict[str, Any]:
-    return next(item for item in manifests(Options(image=image), {}, digests=digests) if item["kind"] == "DaemonSet")
+def backup(before: Any, path: str = "", after: Any = None) -> Backup:
+    return Backup(api_version="v1", kind="ConfigMap", name="a", namespace="b", path=path, before=before, after=after)
 
 
-def told(wanted: dict[str, Any], have: dict[str, Any]) -> str:
-    plan = bring_about(MemoryCluster(), [wanted], {target(wanted): have})  # type: ignore[arg-type]
-    (step,) = plan.steps
-    return story(step.lines)  # type: ignore[union-attr]
+def test_of_two_states_of_an_object_the_one_before_us_is_kept() -> None:
+    assert merged([backup({"of": "theirs"})], [backup({"of": "ours"})]) == (backup({"of": "theirs"}),)
 
 
-def test_another_library_is_told_by_its_hash_and_once() -> None:
-    assert told(plugin(NEW), plugin(OLD)) == "library for x86_64 a1a1a1a1a1 → c3c3c3c3c3"
+def test_of_a_text_that_somebody_wrote_after_us_the_newer_is_kept() -> None:
+    old, new = backup("a", "/data/x", "A"), backup("b", "/data/x", "B")
+    assert merged([old, backup({})], [new]) == (new, backup({}))
 
 
-def test_what_else_changes_is_told_too() -> None:
-    found = told(plugin(NEW, IMAGE), plugin(OLD))
-    assert found.endswith(", library for x86_64 a1a1a1a1a1 → c3c3c3c3c3")
-    assert f"→ {IMAGE}" in found and "LIBRARIES" not in found
-
-
-def test_the_same_library_hides_nothing() -> None:
-    assert "vgpuctl.dev/template" in told(plugin(OLD, IMAGE), plugin(OLD))
+def test_what_any_earlier_state_set_is_taken_away() -> None:
+    """A release that was being left may have been applied or not, where the one before it was."""
+    wanted, labelled = (
+        next(item for item in manifests(Options(shim="upstream", **more), {}) if item["kind"] == "PodMonitor")
+        for more in ({"monitoring": "PodMonitor"}, {"monitoring": "PodMonitor", "monitoring_labels": {"team": "ops"}})
+    )
+    live = {target(wanted): copy.deepcopy(labelled)}
+    for former, steps in (([wanted], 0), ([labelled], 1), ([wanted, labelled], 1)):
+        plan = bring_about(MemoryCluster(), [wanted], live, former=former)  # type: ignore[arg-type]
+        assert len(plan.steps) == steps
+        for change in filter(None, map(change_of, plan.steps)):
+            assert [(line.path, line.before, line.after) for line in change.lines] == [
+                ("metadata.labels.team", "ops", None)
+            ]
