@@ -151,6 +151,17 @@ def test_another_namespace_than_the_installations_is_a_mistake(rig: Rig, run: Ru
     assert contents.differences(before, rig.contents()) == []
 
 
+def test_a_card_can_go_beside_a_canary_and_that_is_told(rig: Rig, run: Run) -> None:
+    """Its node's plugin starts anew from the DaemonSet, which is the new release's already."""
+    run("install", "--patch-scheduler", "--no-wait", "--yes")
+    rig.wait("the plugin runs everywhere", rig.settled)
+    assert "new release" not in run("card", "cordon", "gpu-3/0", "--yes").err
+    run("upgrade", "--image", IMAGE, "--nodes", "gpu-2", "--yes")
+    told = run("card", "cordon", "gpu-1/0", "--yes").err
+    assert "an upgrade is half done: the plugin on gpu-1 may come up as the new release" in told
+    assert images(rig)["gpu-1"] == "v1.12.1"
+
+
 def test_pods_that_may_run_on_are_agreed_to_once(rig: Rig, run: Run) -> None:
     run("install", "--patch-scheduler", "--no-wait", "--yes")
     rig.wait("the plugin runs everywhere", rig.settled)

@@ -132,6 +132,8 @@ def _restarts(
         if not steps:
             notes.append("no DaemonSet of the plugin was found: restart its pods yourself, they read this once")
     elif nodes := {one.node for one in due if PLUGIN in one.restart}:
+        if _is_upgrading(cluster):
+            conduct.say(f"an upgrade is half done: the plugin on {named(sorted(nodes))} may come up as the new release")
         yield from restart.plugin_on(cluster, facts, nodes)
     if any(SCHEDULER in one.restart for one in due):
         steps = restart.scheduler(cluster, facts, conduct)
@@ -142,14 +144,18 @@ def _restarts(
 
 def _no_canary(cluster: Cluster) -> None:
     """Raises Problem while an upgrade is half done, since a restart makes all pods anew, of the new release."""
-    kept = record.read(cluster)
-    if kept and kept.release.phase == "upgrading":
+    if _is_upgrading(cluster):
         raise Problem(
             "an upgrade is half done",
             "the plugin's restart would bring the new release to all nodes at once",
             "finish it with vgpuctl upgrade, or go back with vgpuctl upgrade --rollback",
             Exit.FINDINGS,
         )
+
+
+def _is_upgrading(cluster: Cluster) -> bool:
+    kept = record.read(cluster)
+    return kept is not None and kept.release.phase == "upgrading"
 
 
 def _verified(cluster: Cluster, facts: Facts, files: Sequence[File], conduct: Conduct) -> Iterator[Change | Wait]:
