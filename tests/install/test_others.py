@@ -214,6 +214,19 @@ class TestUpgrades:
         assert contents.differences(before, rig.contents(), f"{HISTORY}|/vgpuctl-release$") == []
 
 
+def test_without_its_record_nothing_is_said_to_be_gone(rig: Rig, run: Run) -> None:
+    run(*INSTALL)
+    rig.client.delete("/api/v1/namespaces/kube-system/configmaps/vgpuctl-release")
+    before = rig.contents()
+    told = " ".join(run("uninstall", "--yes", code=1).err.split())
+    assert "there is no record" in told and "vgpuctl install -n kube-system" in told
+    assert [path for path in before if path not in rig.contents()] == []
+    run(*INSTALL)
+    run("uninstall", "--yes")
+    kept = "/deployments/volcano-scheduler$|/configmaps/volcano-scheduler-configmap$"  # what was there, nobody knows
+    assert contents.differences(rig.start, rig.contents(), f"{HISTORY}|{kept}") == []
+
+
 def test_a_kind_that_is_gone_is_no_hindrance(rig: Rig, run: Run) -> None:
     """Prometheus' operator was removed with its kinds."""
     with kind_of_monitors(rig, "PodMonitor"):

@@ -61,6 +61,7 @@ def uninstall(cluster: Live, wish: Wish, conduct: Conduct) -> Outcome:
         begun = msgspec.structs.replace(kept.release, phase="uninstalling", holder=mine)
         groups += _installed(cluster, kept, begun, facts, wish, conduct)
     else:
+        _none_left(cluster)
         conduct.say("vgpuctl has installed nothing in this cluster")
     if wish.everything and (steps := _shares(cluster)):
         groups.append(Group(steps, needed=True))
@@ -95,6 +96,18 @@ def _idle(cluster: Live, facts: Facts, kept: record.Kept, wish: Wish, conduct: C
             f"{running}: nothing was changed",
             f"{shown}; without the plugin they cannot be started again, and their limits go with the library",
             "end them first, or give --force",
+            Exit.FINDINGS,
+        )
+
+
+def _none_left(cluster: Live) -> None:
+    """Raises Problem where the plugin is ours all the same."""
+    for item in cluster.objects("DaemonSet", query={"labelSelector": f"{PART_OF}={MANAGER}"}):
+        one = rollout.daemonset(item["metadata"]["namespace"], item["metadata"]["name"])
+        raise Problem(
+            f"{one} is vgpuctl's, but there is no record of an installation: nothing was changed",
+            f"{PLACE} was deleted, or this was applied from an export",
+            f"take the export out as it came in, or vgpuctl install -n {one.namespace} and then uninstall",
             Exit.FINDINGS,
         )
 
