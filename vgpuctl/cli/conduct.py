@@ -46,7 +46,12 @@ def conduct(dry_run: str | None, yes: bool, timeout: str, force: bool) -> Conduc
 def _ask(question: str) -> bool:
     sys.stderr.write(f"{question} [y/N] ")
     sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    try:
+        answer = sys.stdin.readline()
+    except KeyboardInterrupt:
+        note("")  # what comes next begins its own line
+        raise
+    return answer.strip().lower() in ("y", "yes")
 
 
 def finish(outcome: Outcome, settings: Settings) -> Exit:

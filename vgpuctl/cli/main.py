@@ -11,10 +11,14 @@ from typing import NoReturn, TextIO
 from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.model.reading import Missing
 
+_marks: dict[int, str] = {}
+"""Our own marks that stderr shows otherwise."""
+
 
 def main() -> NoReturn:
     """Runs `vgpuctl` with the arguments of the process and exits."""
     _standard_streams()
+    _marks.clear()
     try:
         from vgpuctl.cli.app import app
 
@@ -47,10 +51,17 @@ def complain(problem: Problem) -> None:
         tell(clean(line if number else f"error: {line}"))
 
 
+def ascii_marks() -> None:
+    """From now on stderr shows our marks in ASCII."""
+    from vgpuctl.render.grid import ASCII_MARKS
+
+    _marks.update(ASCII_MARKS)
+
+
 def tell(line: str) -> None:
     """One line on stderr. A stderr that takes nothing (a full disk) is no reason to fail."""
     try:
-        print(line, file=sys.stderr, flush=True)  # noqa: T201
+        print(line.translate(_marks), file=sys.stderr, flush=True)  # noqa: T201
     except OSError:
         _discard(sys.stderr)
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from vgpuctl.cli.main import ascii_marks
 from vgpuctl.cli.settings import settings_from
 from vgpuctl.model.problem import Exit, Problem
 
@@ -74,6 +75,8 @@ def shared(
                     remedy=f"use one of: {', '.join(forms)}",
                     exit_code=Exit.USAGE,
                 )
+            if settings.ascii:
+                ascii_marks()
             code = function(settings=settings.with_form(forms[0]), **values)
             if code:
                 raise typer.Exit(int(code))

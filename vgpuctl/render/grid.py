@@ -33,7 +33,8 @@ _BAR = 8
 _BAR_FROM = 100
 """Columns below which a terminal has no room for bars."""
 _SPARKS = "▁▂▃▄▅▆▇"
-_ASCII_MARKS = str.maketrans({"–": "-", "≥": ">=", "…": "~", "·": "-", "×": "x", "→": "->"})
+ASCII_MARKS = str.maketrans({"–": "-", "≥": ">=", "…": "~", "·": "-", "×": "x", "→": "->"})
+"""Our own marks, and what stands for them."""
 _ASCII_SPARKS = ".:-=+*#"
 
 
@@ -142,7 +143,7 @@ def _drawing(column: Column, rows: Iterable[Any], terminal: Terminal) -> _Drawin
     if not whole.isprintable():
         texts = list(map(clean, texts))
     if terminal.ascii:
-        texts = [text.translate(_ASCII_MARKS) for text in texts]
+        texts = [text.translate(ASCII_MARKS) for text in texts]
     return _Drawing(texts, styles, list(map(len if whole.isascii() else width, texts)))
 
 
@@ -169,7 +170,7 @@ def _padded(drawing: _Drawing, size: int, right: bool, terminal: Terminal) -> li
 def plain(text: str, terminal: Terminal) -> str:
     """Outside text cleaned, and our own marks as this terminal can show them."""
     text = clean(text)
-    return text.translate(_ASCII_MARKS) if terminal.ascii and not text.isascii() else text
+    return text.translate(ASCII_MARKS) if terminal.ascii and not text.isascii() else text
 
 
 def fit(columns: Sequence[Column], natural: Sequence[int], limit: int | None) -> tuple[list[int], list[int]]:

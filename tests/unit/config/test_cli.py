@@ -184,6 +184,11 @@ def test_live_is_offered_where_there_is_such_an_option(run: Run, command: str) -
     assert (code, "--live" in err) == (2, command == "validate")
 
 
+def test_ascii_holds_for_what_is_told_beside_the_result_too(run: Run) -> None:
+    assert "config apply FILE~" in run("apply", "--ascii")[2]
+    assert "config apply FILE…" in run("apply")[2]
+
+
 def test_cards_given_by_hand_have_no_names_that_an_entry_could_miss(run: Run) -> None:
     text = '{"nodeconfig": [{"name": "gpu01"}]}'
     assert run("validate", "-", "--gpus", "8xH100-80GB", stdin=text)[0] == 0

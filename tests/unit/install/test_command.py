@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from vgpuctl.cli.conduct import _ask
 from vgpuctl.cli.main import main
 from vgpuctl.cli.plugin import OPTIONS, chosen
 from vgpuctl.model.install.options import Options, Toleration
@@ -150,3 +151,14 @@ class TestWithoutACluster:
         code, _, err = run("upgrade", "--rollback", "--image", "x:1")
         assert code == 2
         assert "--rollback takes the former options" in err
+
+
+def test_a_question_that_is_broken_off_ends_its_line(monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
+    class Person:
+        def readline(self) -> str:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "stdin", Person())
+    with pytest.raises(KeyboardInterrupt):
+        _ask("Go on?")
+    assert capfd.readouterr().err == "Go on? [y/N] \n"
