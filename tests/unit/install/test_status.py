@@ -264,6 +264,11 @@ CASES: dict[str, tuple[Change, Exit, tuple[str, ...]]] = {
         Exit.FINDINGS,
         ("vgpuctl     – (this is", "is no record of an installation that this vgpuctl can read"),
     ),
+    "a plugin that finds no card": (
+        lambda found: [node["metadata"].update(annotations={}) for node in found["Node"]],
+        Exit.FINE,
+        ("registered  no card", "the plugin runs, and no node registers a card yet"),
+    ),
     "the nodes are being cleaned": (
         each(recorded(Release(phase="uninstalling", holder=STALE)), cleaning),
         Exit.FINDINGS,

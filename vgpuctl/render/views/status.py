@@ -171,6 +171,9 @@ def _verdict(output: Status) -> Iterator[_Line]:
     for line in output.findings:
         yield _Line("wrong", line, "bad")
     if not output.findings and not output.unread and output.drift is not None:
+        if output.pool and not output.pool.nodes and any(item.ready for item in output.rollouts or ()):
+            yield _Line("", "the plugin runs, and no node registers a card yet; if it stays so: vgpuctl doctor", "warn")
+            return
         done = all(item.done for item in output.rollouts or ())
         yield _Line("", "all is as it should be" if done else "nothing is wrong; the rollout is under way", "good")
 
