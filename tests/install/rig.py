@@ -165,9 +165,13 @@ class Rig:
 
     def _restored(self) -> bool:
         with self._looking:  # else a double that still sees what was may write once more
-            contents.restore(self.client, self.start)
-            self.kubelet.clear()
-            return contents.differences(self.start, self.contents()) == []
+            try:
+                contents.restore(self.client, self.start)
+                self.kubelet.clear()
+                return contents.differences(self.start, self.contents()) == []
+            except ApiError as error:  # custom kinds are not served yet when the server has just begun
+                self._complaints.append(f"{type(error).__name__}: {error}")
+                return False
 
     def _live(self) -> None:
         while not self._stop.wait(0.1):
