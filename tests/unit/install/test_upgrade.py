@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from tests.unit.quota.memory import MemoryCluster
+from vgpuctl.model import kube
 from vgpuctl.model.install.options import Options
 from vgpuctl.model.install.release import Release, config_map
 from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.tasks.apply import Conduct
 from vgpuctl.tasks.install import record
-from vgpuctl.tasks.install.upgrade import Wish, upgrade
+from vgpuctl.tasks.install.upgrade import Wish, _chosen, upgrade
 
 
 def refusal(release: Release, **wish: Any) -> Problem:
@@ -41,6 +42,24 @@ def test_what_running_pods_depend_on_stays(option: dict[str, str]) -> None:
     problem = refusal(Release(phase="installed"), options=Options(**option))  # type: ignore[arg-type]
     assert problem.what.startswith(f"an upgrade cannot change the {next(iter(option)).replace('_', ' ')} (")
     assert problem.exit_code is Exit.FINDINGS
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("gpu-1,gpu-9", "the plugin does not run on gpu-9"),
+        ("gpu-8,gpu-9", "the plugin runs on no such node"),
+        ("gpu=no", "the plugin runs on no such node"),
+        (",", "is not understood"),
+        ("gpu-1 gpu-2", "is not understood"),
+    ],
+)
+def test_nodes_that_are_none_are_named(text: str, words: str) -> None:
+    nodes = {name: kube.Node(metadata=kube.Metadata(name=name, labels={"gpu": "yes"})) for name in ("gpu-1", "gpu-2")}
+    with pytest.raises(Problem, match=words) as raised:
+        _chosen(text, nodes)
+    assert "write names with commas" in raised.value.remedy
+    assert raised.value.exit_code is Exit.USAGE
 
 
 def test_nothing_is_installed() -> None:

@@ -316,6 +316,9 @@ def _nodes(cluster: Live, facts: Facts, chosen: str, namespace: str, template: s
     )
 
 
+_NODES_REMEDY = "write names with commas between them, or a label selector"
+
+
 def _chosen(text: str, nodes: dict[str, kube.Node]) -> set[str]:
     names = {name.strip() for name in text.split(",")}
     if names <= set(nodes):
@@ -323,11 +326,13 @@ def _chosen(text: str, nodes: dict[str, kube.Node]) -> set[str]:
     try:
         labels = selector(text)
     except ValueError as error:
-        raise Problem(f"--nodes {text} is not understood", str(error), exit_code=Exit.USAGE) from None
+        raise Problem(f"--nodes {text} is not understood", str(error), _NODES_REMEDY, Exit.USAGE) from None
     found = {name for name, node in nodes.items() if labels.matches(node.metadata.labels or {})}
     if not found:
-        what = f"--nodes {text}: the plugin runs on no such node"
-        raise Problem(what, f"it runs on {rollout.some(nodes)}", "write names or a label selector", Exit.USAGE)
+        strange = sorted(names - set(nodes))
+        where = f"does not run on {', '.join(strange)}" if len(strange) < len(names) else "runs on no such node"
+        what = f"--nodes {text}: the plugin {where}"
+        raise Problem(what, f"it runs on {rollout.some(nodes)}", _NODES_REMEDY, Exit.USAGE)
     return found
 
 
