@@ -15,7 +15,6 @@ static const int64_t idle_alone_cost = 500;     /* in an idle stream, beside the
 static const int64_t start_latency = 2600;      /* a launch's return to the kernel's start */
 static const int64_t nearly_idle = 5 * MICROSECOND, overdue = 10 * MICROSECOND; /* overdue: more than marks and launches vary */
 static const int64_t segment_length = 500 * MICROSECOND, overlapping_length = 2 * MILLISECOND;
-static const int64_t streams_length = 4 * MILLISECOND; /* a mark costs the other streams something as well */
 static const int64_t long_launch = 200 * MICROSECOND; /* measured alone each time it finds its stream idle */
 static const int64_t longest_shared = 10 * MILLISECOND;
 static const int64_t reap_interval = 250 * MICROSECOND;
@@ -106,9 +105,9 @@ int64_t segment_growth(const struct limiter *limiter, const struct stream *strea
   return growth > 0 ? growth : 0;
 }
 
-static bool is_full(const struct limiter *limiter, const struct stream *stream) {
+static bool is_full(const struct stream *stream) {
   const struct segment *open = stream->open;
-  return open && open->predicted >= (limiter->active_streams > 1 ? streams_length : stream->overlaps ? overlapping_length : segment_length);
+  return open && open->predicted >= (stream->overlaps ? overlapping_length : segment_length);
 }
 
 static void join(struct segment *segment, const struct launch *launch) {
@@ -172,7 +171,7 @@ void segment_before(struct limiter *limiter, struct launch *launch, CUcontext co
     /* Another process may have had the card: the time would hold the change of context. */
     launch->at_most = known && ((launch->duration < longest_shared && (limiter->after_others || now < limiter->ready)) || turn_missed(limiter, now));
     bool new = launch->prediction->measured < NEW, beginning = now - limiter->resumed < burst_beginning, several = limiter->active_streams > 1 && beginning;
-    bool probe = !known || (launch->duration >= long_launch && !several) || (new && beginning) || chance(stream, &stream->isolated, new || beginning ? PROBE_NEW : PROBE_ISOLATED);
+    bool probe = !known || launch->duration >= long_launch || (new && beginning) || chance(stream, &stream->isolated, new || beginning ? PROBE_NEW : PROBE_ISOLATED);
     if (probe && mark) {
       measure_alone(limiter, launch, stream, true);
     } else if (mark && several) {
@@ -198,7 +197,7 @@ void segment_before(struct limiter *limiter, struct launch *launch, CUcontext co
   limiter->after_others = false;
   if (!launch->alone && stream->open) join(stream->open, launch);
   const struct segment *open = stream->open;
-  launch->measures = launch->alone || (open && (is_full(limiter, stream) || (open->idle && open->launches == 1)));
+  launch->measures = launch->alone || (open && (is_full(stream) || (open->idle && open->launches == 1)));
   stream->launching++;
 }
 
@@ -236,7 +235,7 @@ void segment_after(struct limiter *limiter, struct launch *launch, bool launched
     return;
   }
   if (stream->open && stream->open->idle && stream->open->launches == 1) stream->open->host_gap = now - launch->start_returned;
-  if (last && is_full(limiter, stream)) close_open(limiter, stream, now, true);
+  if (last && is_full(stream)) close_open(limiter, stream, now, true);
 }
 
 /* The time in the segment that its launches took, ns; -1: unknown. In an idle stream the first launch began somewhere within

@@ -16,7 +16,7 @@ static const int64_t first_overshoot = 20 * MICROSECOND;
 static const int64_t credit_held = 90 * MILLISECOND; /* below what the bucket keeps */
 static const int64_t change = 300 * MICROSECOND;     /* what another process's burst costs the card, and some more */
 static const int64_t longest_shared = 10 * MILLISECOND; /* of launches of which several make a burst */
-enum { SHARED_BURST = 3, STREAMS_BURST = 5 }; /* launches */
+enum { SHARED_BURST = 3, STREAMS_BURST = 8 }; /* launches */
 
 /* Alone, a burst is as short as the jitter of sleeps allows, and a longer launch goes as soon as there is no debt. Of several
    streams few run at a burst's beginning and end, so that it is several launches long. Where processes share the limit each

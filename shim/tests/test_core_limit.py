@@ -29,8 +29,7 @@ WAYS = [
     *(("mix", us, 0.3) for us in (5, 20, 100)),
     *(("graph:10", us, 0.1) for us in (5, 20, 100)),
     *(("graph:1000", us, 0.1) for us in (5, 20)),
-    ("streams:4", 20, 1.3),  # at 95 a stream's next kernel is often late, and is charged by what is known of it
-    *(("streams:4", us, 0.5) for us in (100, 1000, 10000)),
+    *(("streams:4", us, 0.5) for us in (20, 100, 1000, 10000)),
     *(("streams:4:33", us, 0.5) for us in (20, 1000)),
     ("coop", 20, 0.1),
 ]
