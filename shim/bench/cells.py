@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tenant import NO_LIMIT, Alone, Bench, Load, Row, spinners, tenants
 
+FORGOTTEN = 3  # seconds until the program of the cell before is not taken for a tenant of the card any more
 TORCH = ("train", "train-graph", "infer", "infer-graph", "gemm", "copy")
 
 
@@ -192,6 +193,7 @@ def unhindered(bench: Bench, kind: str, us: float, limit: int, pairs: int = 8) -
 
 def cost(bench: Bench, limit: int, measures: Sequence[str], cpu: bool = False, second: bool = False) -> Row:
     """What a launch costs more than the driver's own, in one process; second: beside another container's program."""
+    time.sleep(FORGOTTEN)
     env = bench.environment("cost", limit)
     if limit == NO_LIMIT:
         del env["CUDA_DEVICE_SM_LIMIT"]
