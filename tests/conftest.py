@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import difflib
 import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -22,6 +25,20 @@ _FOREIGN = ("KUBECONFIG", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "TERM", "XDG_CON
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden files anew")
+
+
+@pytest.fixture(scope="session")
+def built() -> None:
+    """The library for both architectures, as a wheel carries it; built where it is not."""
+    if not shutil.which("make"):
+        pytest.skip("needs make")
+    done = subprocess.run(
+        ["make", "-C", Path(__file__).parents[1] / "shim", "release", f"PYTHON={sys.executable}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ __all__ = ["Ran", "Vgpuctl", "vgpuctl"]
 
 
 @pytest.fixture(scope="session")
-def shared_rig(bench: Bench) -> Iterator[Rig]:
-    """Asks for `bench` to skip where it does."""
+def shared_rig(bench: Bench, built: None) -> Iterator[Rig]:
+    """Asks for `bench` to skip where it does, and for the library that is installed."""
     with Rig() as rig:
         yield rig
 

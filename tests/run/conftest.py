@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,16 +11,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="session", autouse=True)
-def built() -> None:
-    if not shutil.which("make"):
-        pytest.skip("needs make")
-    done = subprocess.run(
-        ["make", "-C", ROOT / "shim", "release", f"PYTHON={sys.executable}"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
+def library(built: None) -> None:
+    """Every test here runs programs under the library."""
 
 
 @pytest.fixture
