@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timezone
 from typing import Any
@@ -71,7 +72,19 @@ def one_pod(cluster: Live, pod: kube.Pod) -> Steps:
     def why() -> str:
         return told([found for item in others() if (found := reason(item))])
 
-    return [change, Wait(f"the plugin on {node} to run again", lambda: any(map(is_ready, others())), why)]
+    return [_later(), change, Wait(f"the plugin on {node} to run again", lambda: any(map(is_ready, others())), why)]
+
+
+def _later() -> Wait:
+    """Times tell no finer than seconds: a pod must begin in a later one than the change that it is to read, or it would
+    be taken for older and restarted once more."""
+    end: list[float] = []
+
+    def done() -> bool:
+        end[:] = end or [time.monotonic() + 1]
+        return time.monotonic() >= end[0]
+
+    return Wait("the second of the change to be over", done)
 
 
 def scheduler(cluster: Live, facts: Facts, conduct: Conduct) -> Steps:
