@@ -39,9 +39,10 @@ def history(
     kind, _, name = about.partition("/")
     if about and not kind:
         raise Problem(f"--object {about} names no kind", remedy="write quota/NAME or queue", exit_code=Exit.USAGE)
+    age = seconds(since, "--since") if since else None
     source = objects(settings)
     wanted = Wanted(
-        since=source.now() - seconds(since, "--since") if since else None,
+        since=None if age is None else source.now() - age,
         who=who,
         kind=kind,
         name=name,

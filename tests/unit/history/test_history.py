@@ -254,3 +254,8 @@ def test_options_reach_the_lines() -> None:
         "  undo: vgpuctl quota set nlp 20",
         "1 of 7 changes",
     ]
+
+
+def test_wrong_use_is_told_before_a_cluster_is_asked() -> None:
+    done = run("--since", "soon")
+    assert (done.returncode, done.stdout) == (2, "")
