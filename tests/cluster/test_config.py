@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.called import called
 from tests.unit.config.marks import config_map
 from tests.unit.config.test_device_config import GOOD, good
 from tests.unit.config.test_scheduler_config import conf
@@ -27,17 +26,10 @@ SCHEDULER = config_map("volcano-scheduler-configmap", "volcano-scheduler.conf", 
 @pytest.fixture
 def run(bench: Bench, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     """run(*arguments, config=None): exit code, stdout, stderr of `vgpuctl config`."""
-    from vgpuctl.cli.main import main
 
     def call(*arguments: str, config: Path | None = None) -> tuple[int, str, str]:
         monkeypatch.setenv("KUBECONFIG", str(config or bench.kubeconfig))
-        monkeypatch.setattr(sys, "argv", ["vgpuctl", "config", *arguments])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as done:
-            main()
-        out, err = capfd.readouterr()
-        return int(done.value.code or 0), out, err
+        return called(monkeypatch, capfd, "config", *arguments, stdin=b"")
 
     return call
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -25,3 +25,15 @@ def rig(shared_rig: Rig) -> Iterator[Rig]:
     """The rig of this run; what a test leaves in it is removed after it."""
     yield shared_rig
     shared_rig.reset()
+
+
+@pytest.fixture
+def run(rig: Rig, vgpuctl: Vgpuctl) -> Callable[..., Ran]:
+    """run(*arguments, code=0) runs a command against the rig that must end with this code."""
+
+    def go(*arguments: str, code: int = 0) -> Ran:
+        ran = vgpuctl(*arguments, config=rig.kubeconfig)
+        assert ran.code == code, (arguments, ran.out, ran.err)
+        return ran
+
+    return go

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cluster.quota.conftest import pod
 from tests.install import contents
-from tests.install.conftest import Ran, Vgpuctl
+from tests.install.conftest import Ran
 from tests.install.rig import DAEMONSET, NODES, Rig
 from tests.install.test_interrupted import HISTORY
 from vgpuctl.tasks.install import rollout
@@ -25,18 +25,6 @@ IMAGE = "registry.example.com/volcano-vgpu-device-plugin:v1.12.1"
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stage is given up sooner than people would want."""
     monkeypatch.setattr(rollout, "PATIENCE", 2.0)
-
-
-@pytest.fixture
-def run(rig: Rig, vgpuctl: Vgpuctl) -> Run:
-    """Runs a command that must end well."""
-
-    def go(*arguments: str, code: int = 0) -> Ran:
-        ran = vgpuctl(*arguments, config=rig.kubeconfig)
-        assert ran.code == code, (arguments, ran.out, ran.err)
-        return ran
-
-    return go
 
 
 def images(rig: Rig) -> dict[str, str]:

@@ -16,7 +16,7 @@ import pytest
 from tests.cluster.client import ApiError
 from tests.cluster.pool import load, read
 from tests.install import contents, webhook
-from tests.install.conftest import Ran, Vgpuctl
+from tests.install.conftest import Ran
 from tests.install.proxy import Proxy
 from tests.install.rig import DAEMONSET, GPU_NODES, HERE, NODES, Rig
 from tests.install.test_interrupted import HISTORY
@@ -46,18 +46,6 @@ MONITORS: dict[str, Any] = {
         ],
     },
 }
-
-
-@pytest.fixture
-def run(rig: Rig, vgpuctl: Vgpuctl) -> Run:
-    """Runs a command that must end with this code."""
-
-    def go(*arguments: str, code: int = 0) -> Ran:
-        ran = vgpuctl(*arguments, config=rig.kubeconfig)
-        assert ran.code == code, (arguments, ran.out, ran.err)
-        return ran
-
-    return go
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vgpuctl.cli.settings import Settings
+from vgpuctl.cli.show import show
 from vgpuctl.model.context import Context, gpu_list
 from vgpuctl.model.finding import Findings, Severity
 from vgpuctl.model.problem import Exit, Problem
@@ -71,6 +72,27 @@ def with_options(context: Context, volcano: str | None, factor: int | None, gpus
         )
     except ValueError as error:
         raise Problem(str(error), exit_code=Exit.USAGE) from None
+
+
+def report(
+    command: str,
+    settings: Settings,
+    files: Sequence[str] | None,
+    live: bool,
+    told: tuple[str | None, int | None, str | None],
+    of_facts: Callable[[Facts, Context], Findings],
+    of_texts: Callable[[list[tuple[str, str]], Context], Findings],
+    parts: Sequence[Part] = (),
+) -> Exit:
+    """Shows the findings in a live pool, or in files with what is known of their pool. told: --volcano-version,
+    --factor and --gpus. parts: of the facts, that of_facts needs. Raises Problem (wrong use)."""
+    if not files and not live:
+        raise nothing_named(command)
+    facts, context = context_for(settings, live, parts)
+    context = with_options(context, *told)
+    findings = of_facts(facts, context) if live and facts else of_texts(read_files(files or ()), context)
+    show(findings, settings)
+    return verdict(findings, settings)
 
 
 def verdict(findings: Findings, settings: Settings) -> Exit:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from vgpuctl.cli.help import new_app
 from vgpuctl.cli.lint import (
     FORMS,
@@ -10,15 +12,10 @@ from vgpuctl.cli.lint import (
     Gpus,
     Live,
     Volcano,
-    context_for,
-    nothing_named,
-    read_files,
-    verdict,
-    with_options,
+    report,
 )
 from vgpuctl.cli.options import CONNECTION, OUTPUT, SOURCE, shared
 from vgpuctl.cli.settings import Settings
-from vgpuctl.cli.show import show
 from vgpuctl.model.problem import Exit
 
 app = new_app(no_args_is_help=True)
@@ -48,14 +45,12 @@ def lint_command(
     from vgpuctl.model.pod.lint import lint
     from vgpuctl.tasks.lint import lint_facts, lint_texts
 
-    if not files and not live:
-        raise nothing_named("pod lint")
-    facts, context = context_for(settings, live)
-    context = with_options(context, volcano_version, factor, gpus)
-    findings = (
-        lint_facts(lint, ((Part.PODS, "Pod", "v1"),), facts, context)
-        if live and facts
-        else lint_texts(lint, read_files(files or ()), context)
+    return report(
+        "pod lint",
+        settings,
+        files,
+        live,
+        (volcano_version, factor, gpus),
+        partial(lint_facts, lint, ((Part.PODS, "Pod", "v1"),)),
+        partial(lint_texts, lint),
     )
-    show(findings, settings)
-    return verdict(findings, settings)

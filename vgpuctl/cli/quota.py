@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -11,18 +12,7 @@ import typer
 from vgpuctl.cli.conduct import FORMS, DryRun, Force, Timeout, Yes, conduct, finish
 from vgpuctl.cli.help import new_app
 from vgpuctl.cli.lint import FORMS as LINT_FORMS
-from vgpuctl.cli.lint import (
-    Factor,
-    Files,
-    Gpus,
-    Live,
-    Volcano,
-    context_for,
-    nothing_named,
-    read_files,
-    verdict,
-    with_options,
-)
+from vgpuctl.cli.lint import Factor, Files, Gpus, Live, Volcano, read_files, report
 from vgpuctl.cli.options import CONNECTION, OUTPUT, SOURCE, shared
 from vgpuctl.cli.settings import Settings
 from vgpuctl.cli.show import note, show
@@ -186,22 +176,21 @@ def lint_command(
     from vgpuctl.model.quota.lint import lint
     from vgpuctl.tasks.lint import lint_facts, lint_texts
 
-    if not files and not live:
-        raise nothing_named("quota lint")
     objects = (
         (Part.QUOTAS, "ResourceQuota", "v1"),
         (Part.QUEUES, "Queue", "scheduling.volcano.sh/v1beta1"),
         (Part.PRIORITIES, "PriorityClass", "scheduling.k8s.io/v1"),
     )
-    facts, context = context_for(settings, live, tuple(part for part, _, _ in objects))
-    context = with_options(context, volcano_version, factor, gpus)
-    findings = (
-        lint_facts(lint, objects, facts, context)
-        if live and facts
-        else lint_texts(lint, read_files(files or ()), context)
+    return report(
+        "quota lint",
+        settings,
+        files,
+        live,
+        (volcano_version, factor, gpus),
+        partial(lint_facts, lint, objects),
+        partial(lint_texts, lint),
+        tuple(part for part, _, _ in objects),
     )
-    show(findings, settings)
-    return verdict(findings, settings)
 
 
 def _narrowed(settings: Settings, places: list[str]) -> Settings:

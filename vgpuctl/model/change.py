@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from vgpuctl.model.problem import Exit, Problem
+
 
 class How(str, Enum):
     """The way a change is carried out."""
@@ -95,3 +97,10 @@ class Change:
     undo: str = ""
     why: str = ""
     routine: bool = False
+
+
+def changed_meanwhile(target: Target) -> Problem:
+    """Somebody else wrote between our read and our write, which tested what was read."""
+    return Problem(
+        f"{target} was changed by someone else meanwhile", remedy="run the command again", exit_code=Exit.FINDINGS
+    )

@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from vgpuctl.model.change import Change, How
+from vgpuctl.model.change import Change, How, changed_meanwhile
 from vgpuctl.model.changes import Action, Changes, changed, story
 from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.model.quota.team import MANAGED_BY, MANAGER
@@ -259,11 +259,7 @@ class _Work:
             if (change.how, problem.status) not in ((How.PATCH, 422), (How.CREATE, 409)):
                 raise
             # A `test` of the patch failed, or the object is there: things are not as they were read.
-            raise Problem(
-                f"{change.target} was changed by someone else meanwhile",
-                remedy="run the command again",
-                exit_code=Exit.FINDINGS,
-            ) from None
+            raise changed_meanwhile(change.target) from None
         return after
 
     def _write(self, change: Change, again: bool) -> dict[str, Any]:

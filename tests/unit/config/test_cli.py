@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
@@ -12,9 +10,9 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
+from tests.called import called
 from tests.unit.config.test_device_config import GOOD, good
 from tests.unit.config.test_schema import validator
-from vgpuctl.cli.main import main
 
 Run = Callable[..., tuple[int, str, str]]
 _INPUTS = Path(__file__).parents[2] / "cases" / "data" / "inputs"
@@ -34,13 +32,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_
     def call(*arguments: str, stdin: str = "", **environment: str) -> tuple[int, str, str]:
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
-        monkeypatch.setattr(sys, "argv", ["vgpuctl", "config", *arguments])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as done:
-            main()
-        out, err = capfd.readouterr()
-        return int(done.value.code or 0), out, err
+        return called(monkeypatch, capfd, "config", *arguments, stdin=stdin.encode())
 
     return call
 

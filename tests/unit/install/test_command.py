@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.called import called
 from vgpuctl.cli.conduct import _ask
-from vgpuctl.cli.main import main
 from vgpuctl.cli.plugin import OPTIONS, chosen
 from vgpuctl.model.install.options import Options, Toleration
 from vgpuctl.model.problem import Problem
@@ -23,12 +23,7 @@ UPSTREAM = ("--shim", "upstream")  # ours may not be built
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
     def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["vgpuctl", *arguments])
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as done:
-            main()
-        out, err = capfd.readouterr()
-        return int(done.value.code or 0), out, err
+        return called(monkeypatch, capfd, *arguments)
 
     return call
 

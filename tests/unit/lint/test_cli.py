@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,9 +10,9 @@ import jsonschema
 import pytest
 import yaml
 
+from tests.called import called
 from tests.unit.lint.test_pod import ARTICLE
 from vgpuctl import resources
-from vgpuctl.cli.main import main
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -40,13 +38,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
         data = stdin.encode() if isinstance(stdin, str) else stdin
-        monkeypatch.setattr(sys, "argv", ["vgpuctl", *arguments])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as done:
-            main()
-        out, err = capfd.readouterr()
-        return int(done.value.code or 0), out, err
+        return called(monkeypatch, capfd, *arguments, stdin=data)
 
     return call
 

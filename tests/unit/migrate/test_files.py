@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.called import called
 from tests.unit.config.test_schema import validator
-from vgpuctl.cli.main import main
 from vgpuctl.model.change import Change, Files, How, Target
 from vgpuctl.model.problem import Problem
 from vgpuctl.sources import manifests
@@ -62,13 +60,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["vgpuctl", "config", "migrate", *arguments])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as done:
-            main()
-        out, err = capfd.readouterr()
-        return int(done.value.code or 0), out, err
+        return called(monkeypatch, capfd, "config", "migrate", *arguments, stdin=b"")
 
     return call
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 
 import pytest
 
-from vgpuctl.cli.main import main
+from tests.called import called
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -16,12 +15,7 @@ Run = Callable[..., tuple[int, str, str]]
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
     def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["vgpuctl", *arguments])
-        capfd.readouterr()
-        with pytest.raises(SystemExit) as done:
-            main()
-        out, err = capfd.readouterr()
-        return int(done.value.code or 0), out, err
+        return called(monkeypatch, capfd, *arguments)
 
     return call
 

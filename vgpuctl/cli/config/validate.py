@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -14,15 +15,10 @@ from vgpuctl.cli.lint import (
     Gpus,
     Live,
     Volcano,
-    context_for,
-    nothing_named,
-    read_files,
-    verdict,
-    with_options,
+    report,
 )
 from vgpuctl.cli.options import CONNECTION, OUTPUT, SOURCE, shared
 from vgpuctl.cli.settings import Settings
-from vgpuctl.cli.show import show
 from vgpuctl.model.problem import Exit
 
 
@@ -46,17 +42,15 @@ def validate_command(
     from vgpuctl.model.config.kind import KINDS
     from vgpuctl.tasks.config.validate import validate_live, validate_texts
 
-    if not files and not live:
-        raise nothing_named("config validate")
-    facts, context = context_for(settings, live)
-    context = with_options(context, volcano_version, factor, gpus)
-    findings = (
-        validate_live(facts, context)
-        if live and facts
-        else validate_texts(read_files(files or ()), context, KINDS[kind.value] if kind else None)
+    return report(
+        "config validate",
+        settings,
+        files,
+        live,
+        (volcano_version, factor, gpus),
+        validate_live,
+        partial(validate_texts, kind=KINDS[kind.value] if kind else None),
     )
-    show(findings, settings)
-    return verdict(findings, settings)
 
 
 @app.command("schema")

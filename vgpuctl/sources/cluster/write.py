@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from vgpuctl.model.api import KINDS, Resource
-from vgpuctl.model.change import Change, How, Target
+from vgpuctl.model.change import Change, How, Target, changed_meanwhile
 from vgpuctl.model.problem import Exit, Problem
 from vgpuctl.sources.cluster.connection import Connection
 from vgpuctl.sources.cluster.errors import Refused
@@ -119,11 +119,7 @@ def _guarded(connection: Connection, change: Change, status: int, send: Callable
         current = get(connection, change.target)
         if current is not None and current["metadata"].get("resourceVersion") == change.resource_version:
             raise
-        raise Problem(
-            f"{change.target} was changed by someone else meanwhile",
-            remedy="run the command again",
-            exit_code=Exit.FINDINGS,
-        ) from None
+        raise changed_meanwhile(change.target) from None
 
 
 def _as_go_writes(value: Any) -> bytes:
